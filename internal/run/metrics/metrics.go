@@ -3,6 +3,7 @@
 package metrics
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -68,10 +69,27 @@ func NewRegistry(collectors ...prometheus.Collector) *prometheus.Registry {
 	return registry
 }
 
-// Handler answers what Prometheus asks of a registry. Exemplars are in its answers in OpenMetrics and protobuf.
+// Handler answers what Prometheus asks of a registry. Exemplars are in its answers in OpenMetrics and protobuf. Four
+// answers are made at a time, and as many are read as there are connections: who reads slowly holds up no other.
 func Handler(of *prometheus.Registry) http.Handler {
-	return promhttp.HandlerFor(of, promhttp.HandlerOpts{MaxRequestsInFlight: 4, EnableOpenMetrics: true})
+	answers := promhttp.HandlerFor(of, promhttp.HandlerOpts{MaxRequestsInFlight: 4, EnableOpenMetrics: true})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a := answer{ResponseWriter: w, status: http.StatusOK}
+		answers.ServeHTTP(&a, r)
+		w.WriteHeader(a.status)
+		_, _ = w.Write(a.body.Bytes()) // who asked may have gone
+	})
 }
+
+// An answer is kept until it is whole.
+type answer struct {
+	http.ResponseWriter
+	status int
+	body   bytes.Buffer
+}
+
+func (a *answer) WriteHeader(status int)      { a.status = status }
+func (a *answer) Write(p []byte) (int, error) { return a.body.Write(p) }
 
 // Listen returns an Exporter that is to be served on addr, or nil if addr is empty.
 func Listen(addr string) (*Exporter, error) {

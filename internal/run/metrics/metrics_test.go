@@ -7,8 +7,10 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -326,4 +328,34 @@ func TestAnAddressInUseIsAUsageError(t *testing.T) {
 		t.Error(none, err)
 	}
 	(*Exporter)(nil).Serve(io.Discard)()
+}
+
+// A slowReader takes no answer until it is let go.
+type slowReader struct {
+	*httptest.ResponseRecorder
+	asked, free chan struct{}
+}
+
+func (r slowReader) Write(p []byte) (int, error) {
+	r.asked <- struct{}{}
+	<-r.free
+	return r.ResponseRecorder.Write(p)
+}
+
+// Who reads slowly holds up no other, such as Prometheus.
+func TestSlowReadersHoldUpNobody(t *testing.T) {
+	handler, free := Handler(measured().registry), make(chan struct{})
+	var readers sync.WaitGroup
+	for range 8 {
+		r := slowReader{httptest.NewRecorder(), make(chan struct{}), free}
+		readers.Go(func() { handler.ServeHTTP(r, httptest.NewRequest(http.MethodGet, "/metrics", nil)) })
+		<-r.asked
+	}
+	got := httptest.NewRecorder()
+	handler.ServeHTTP(got, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	if got.Code != http.StatusOK || !strings.Contains(got.Body.String(), "lapse_requests_total") {
+		t.Errorf("%d: %s", got.Code, got.Body)
+	}
+	close(free)
+	readers.Wait()
 }
