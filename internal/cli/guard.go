@@ -171,9 +171,9 @@ func (c *guardCommand) bind(f *pflag.FlagSet) {
 	f.BoolVarP(&c.all, "all-namespaces", "A", false, "guard the annotated Services of all namespaces")
 	f.StringVar(&c.Out, "out", "runs", "directory for the runs and their history")
 	f.StringVar(&c.size, "keep-size", "1Gi", "how much the runs and their history may take; 0: no limit. A failed run "+
-		"outlives those that passed")
+		"outlives those that passed, and the newest of each Service both")
 	f.DurationVar(&c.limits.Age, "keep-for", 0, "how long a run is kept (default: without limit); the 10 newest "+
-		"failed ones stay longer")
+		"failed ones, and the newest of each Service, stay longer")
 	f.Float64Var(&c.rate, "max-rate", 0, fmt.Sprintf("requests per second to all Services together; rates are "+
 		"halved until they fit (default %d, or what one Service can take)", budget.Default))
 	f.StringVar(&c.Listen, "listen", ":7117", "where the gate answers")

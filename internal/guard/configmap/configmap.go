@@ -31,7 +31,7 @@ import (
 )
 
 const (
-	MostRuns  = 200       // are kept, the newest ones
+	MostRuns  = 200       // are kept, the newest of each Service before others
 	mostBytes = 512 << 10 // of all of them; the API server takes 1 MiB
 
 	historyKey = "history.ndjson"
@@ -174,7 +174,7 @@ func (m *Map) failed(what string, err error) error {
 	return fmt.Errorf("%s the ConfigMap %s: %w", what, m.Name, err)
 }
 
-// merged returns the newest runs of two lists, oldest first.
+// merged returns the runs of two lists that are kept, oldest first.
 func merged(a, b []Run) []Run {
 	all := slices.Clone(a)
 	for _, r := range b {
@@ -188,12 +188,30 @@ func merged(a, b []Run) []Run {
 	slices.SortStableFunc(all, func(a, b Run) int {
 		return cmp.Or(a.Line.T0.Compare(b.Line.T0), cmp.Compare(a.Line.Run, b.Line.Run))
 	})
-	return slices.Clone(all[max(0, len(all)-MostRuns):])
+	for len(all) > MostRuns {
+		all = withoutOldest(all)
+	}
+	return all
 }
 
-// encode returns a ConfigMap's data, and the runs that are in it: the newest ones that fit.
+// withoutOldest returns runs, oldest first, without the first one that is not the newest of its Service: that is what
+// the gate answers for. If there is none, the first one goes.
+func withoutOldest(runs []Run) []Run {
+	newest := map[string]int{}
+	for i, r := range runs {
+		newest[r.Line.Service] = i
+	}
+	for i, r := range runs {
+		if newest[r.Line.Service] != i {
+			return slices.Concat(runs[:i], runs[i+1:])
+		}
+	}
+	return runs[1:]
+}
+
+// encode returns a ConfigMap's data, and the runs that are in it: those that fit.
 func encode(runs []Run) (data map[string]string, kept []Run, err error) {
-	for kept = runs; ; kept = kept[1:] {
+	for kept = runs; ; kept = withoutOldest(kept) {
 		var lines, gates bytes.Buffer
 		for _, r := range kept {
 			if err := history.Write(&lines, r.Line); err != nil {

@@ -163,6 +163,34 @@ func TestTheNewestRunsAreKept(t *testing.T) {
 	}
 }
 
+// The gate answers for the newest run of a Service, however many others have had runs since.
+func TestTheNewestRunOfEachServiceIsKept(t *testing.T) {
+	api := newAPI()
+	m, _ := opened(api)
+	var all []Run
+	for n := range 230 {
+		all = append(all, run(n))
+	}
+	all[7].Line.Service, all[8].Line.Service = "shop/api", "shop/api"
+	if err := m.Add(t.Context(), all); err != nil {
+		t.Fatal(err)
+	}
+	if got := has(t, api); !strings.HasPrefix(got, "8 31 ") || !strings.HasSuffix(got, " 229") {
+		t.Errorf("it has %s", got)
+	}
+	for n := range all {
+		all[n].Line.Service = fmt.Sprint("shop/", n)
+	}
+	api = newAPI()
+	m, _ = opened(api)
+	if err := m.Add(t.Context(), all); err != nil {
+		t.Fatal(err)
+	}
+	if got := has(t, api); !strings.HasPrefix(got, "30 31 ") || !strings.HasSuffix(got, " 229") {
+		t.Errorf("of 230 Services it has %s", got)
+	}
+}
+
 // What somebody has made of the ConfigMap is told, and mended by the next run. Nothing that a guard knows is lost.
 func TestAnEditIsToldAndMended(t *testing.T) {
 	for name, edit := range map[string]func(data map[string]string){

@@ -30,24 +30,34 @@ type Kept struct {
 }
 
 // Excess returns the names of the runs to delete. A failed run outlives any number of others: these are deleted first,
-// those that passed before those that show nothing. Of runs that are to be kept elsewhere as well, those that are not
-// there yet outlive all others, and any age. The newest run stays, whatever it takes.
+// those that passed before those that show nothing. The newest run of a Service, which the gate answers for, outlives
+// those, and any age; so do, before all others, those that are to be kept elsewhere as well and are not there yet. The
+// newest run of all stays, whatever it takes.
 func (l Limits) Excess(runs []Kept, now time.Time) (names []string) {
-	order := slices.Clone(runs)
-	slices.SortStableFunc(order, func(a, b Kept) int {
-		return cmp.Or(cmp.Compare(a.worth(), b.worth()), a.age(b))
-	})
-	newest := slices.MaxFunc(append(order, Kept{}), Kept.age)
-	total, waiting := int64(0), 0
+	newest := slices.MaxFunc(append(slices.Clone(runs), Kept{}), Kept.age)
+	last, total := map[string]Kept{}, int64(0) // by Service
 	for _, r := range runs {
-		if total += r.Bytes; r.Waits {
-			waiting++
+		if total += r.Bytes; r.line.Service != "" && last[r.line.Service].age(r) < 0 {
+			last[r.line.Service] = r
 		}
 	}
-	for i, r := range order {
-		// failed runs come last, but for those that wait
-		spared := r.Waits || r.Verdict == model.Fail && i >= len(order)-waiting-keptFailed
-		old := l.Age > 0 && now.Sub(r.Ended) > l.Age && !spared
+	spared := func(r Kept) bool { return r.Waits || last[r.line.Service].Name == r.Name }
+	order := slices.Clone(runs)
+	slices.SortStableFunc(order, func(a, b Kept) int {
+		return cmp.Or(cmp.Compare(a.worth(spared(a)), b.worth(spared(b))), a.age(b))
+	})
+	failed := 0 // that are spared for nothing else, and are still to come
+	for _, r := range order {
+		if r.Verdict == model.Fail && !spared(r) {
+			failed++
+		}
+	}
+	for _, r := range order {
+		old := l.Age > 0 && now.Sub(r.Ended) > l.Age && !spared(r)
+		if r.Verdict == model.Fail && !spared(r) {
+			old = old && failed > keptFailed
+			failed--
+		}
 		if r.Name != newest.Name && (old || l.Bytes > 0 && total > l.Bytes) {
 			names = append(names, r.Name)
 			total -= r.Bytes
@@ -62,8 +72,11 @@ func (k Kept) age(other Kept) int {
 }
 
 // worth orders runs by how long they are kept.
-func (k Kept) worth() (n int) {
-	if k.Waits {
+func (k Kept) worth(spared bool) (n int) {
+	switch {
+	case k.Waits:
+		n = 6
+	case spared:
 		n = 3
 	}
 	switch k.Verdict {

@@ -2,13 +2,50 @@ package store
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 	"unicode"
 
 	"lapse/correlate/model"
+	"lapse/internal/history"
 )
+
+// The gate answers for the newest run of each Service: it outlives any number of others, and any age. Of those that do
+// not fit the ones that passed go first.
+func TestTheNewestRunOfEachServiceStays(t *testing.T) {
+	now := time.Date(2026, 11, 26, 10, 0, 0, 0, time.UTC)
+	for _, test := range []struct {
+		name, runs string // a letter is a Service, in capitals its run failed
+		limits     Limits
+		stays      string
+	}{
+		{"by size", "BbAAaa", Limits{Bytes: 3}, "bAa"},
+		{"by age", "abaa", Limits{Age: time.Second}, "ba"},
+		{"a failed one is not the newest", "Abab", Limits{Bytes: 2}, "ab"},
+		{"too many", "aBcd", Limits{Bytes: 2}, "Bd"},
+	} {
+		var runs []Kept
+		for i, v := range test.runs {
+			verdict := model.Pass
+			if unicode.IsUpper(v) {
+				verdict = model.Fail
+			}
+			ended := now.Add(-time.Duration(len(test.runs)-i) * time.Minute)
+			runs = append(runs, Kept{Name: fmt.Sprintf("%d%c", i, v), Ended: ended, Bytes: 1, Verdict: verdict, line: history.Line{Service: strings.ToLower(string(v))}})
+		}
+		gone := test.limits.Excess(runs, now)
+		runs = slices.DeleteFunc(runs, func(r Kept) bool { return slices.Contains(gone, r.Name) })
+		stays := ""
+		for _, r := range runs {
+			stays += r.Name[1:]
+		}
+		if stays != test.stays {
+			t.Errorf("%s: of %s stays %s, want %s", test.name, test.runs, stays, test.stays)
+		}
+	}
+}
 
 // Which runs are deleted: P passed, F failed, I showed nothing, one each minute, the newest last. Those in small letters
 // are to be kept elsewhere, and are not yet.
