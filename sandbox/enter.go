@@ -21,7 +21,8 @@ import (
 //	enter --net lapse-node1 --root DIR -- containerd ...    and the node's own /var and /run; with --uptime its clocks
 //	enter --beside PID -- kubelet ...                       the namespaces of another process
 //
-// With --before-others the component gets CPU first (see getsCPUFirst).
+// With --before-others the component gets CPU first. CoreDNS needs that: in a cluster it runs on other machines too,
+// and asks for CPU of its own. Here a server that keeps all cores busy would also make names fail to resolve.
 func runEnter(_ context.Context, a *app, args []string) error {
 	var netns, root, keep string
 	var beside int

@@ -92,16 +92,9 @@ func asNode(n node, root string, keep ...string) place {
 		"--keep", strings.Join(keep, string(filepath.ListSeparator))}
 }
 
-// getsCPUFirst reports whether a component gets CPU first when the machine is busy: one that in a cluster seldom waits
-// for it. CoreDNS asks for CPU of its own there, and runs on other machines, too. A node's kube-proxy shares its cores
-// with that node's Pods, not with those of all nodes and the control plane.
-func getsCPUFirst(component string) bool {
-	return component == "coredns" || strings.HasPrefix(component, "kube-proxy-")
-}
-
 // start begins a component that outlives us, with its output in logs/NAME.log.
 func (s *sandbox) start(name string, at place, env []string, argv ...string) (*daemon, error) {
-	if getsCPUFirst(name) {
+	if name == "coredns" {
 		at = append(at, "--before-others")
 	}
 	return s.launch(name, env, nil, slices.Concat([]string{"enter"}, at, []string{"--"}, argv)...)
