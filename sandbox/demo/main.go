@@ -59,7 +59,7 @@ func demo(ctx context.Context, files drill.Files, rate int) error {
 	if err != nil {
 		return err
 	}
-	say("2. The same drain, with servers that answer `Connection: close` and serve on for 5 s after SIGTERM.")
+	say("2. The same drain, with servers that answer `Connection: close` and serve on for 8 s after SIGTERM.")
 	after, err := d.after(ctx)
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func (d drainer) before(ctx context.Context) (run drill.Run, tries int, err erro
 // stand still for too long: it is repeated, and says why.
 func (d drainer) after(ctx context.Context) (run drill.Run, err error) {
 	w := drill.Workload{Namespace: "shop", Name: "web", Replicas: 2, Neighbours: neighbours,
-		Args: []string{"--on-sigterm", "graceful", "--drain-for", "5s"}}
+		Args: []string{"--on-sigterm", "graceful", "--drain-for", "8s"}}
 	if err := d.cluster.Deploy(ctx, w); err != nil {
 		return drill.Run{}, err
 	}
