@@ -55,7 +55,7 @@ type Armed struct {
 const (
 	// mostArmed is how long the full rate is kept after a sign that announces a disruption.
 	mostArmed = 15 * time.Minute
-	// standsStill is how long what is under way may show no change.
+	// standsStill is how long what is under way may show no change, after the grace periods of Pods that are deleted.
 	standsStill = 5 * time.Minute
 	// mostUnsettled is how long a disruption is measured that does not come to an end.
 	mostUnsettled = 30 * time.Minute
@@ -471,7 +471,7 @@ func (a *armed) watchTime(now time.Duration) {
 		!a.leaves(now, l.Armed.Late+time.Second):
 		end("")
 	case l.Phase == timeline.PhaseMeasuring && (!repeats || a.watch.UnderWay() > 0) &&
-		now-a.watch.Last >= max(standsStill, l.Settle):
+		now-a.watch.Still() >= max(standsStill, l.Settle):
 		if a.watch.OnlyPending() {
 			end("")
 			break

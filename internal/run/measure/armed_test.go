@@ -368,6 +368,50 @@ func TestADisruptionThatStandsStillIsNoPass(t *testing.T) {
 	})
 }
 
+// A Pod may take its whole grace period to stop: nothing changes meanwhile, and that is no fault. What hangs besides is
+// awaited no longer than that.
+func TestAGracePeriodIsNoStandstill(t *testing.T) {
+	deleted := func(grace time.Duration) timeline.Event {
+		return timeline.Event{Kind: timeline.PodDeleted, Object: web1, Grace: new(grace)}
+	}
+	gone := timeline.Event{Kind: timeline.PodGone, Object: web1}
+	stuck := timeline.Object{Kind: "Pod", UID: "w2", Node: "node1"}
+	for _, test := range []struct {
+		name      string
+		grace     time.Duration
+		goneAfter time.Duration // 0: never
+		hangs     bool          // another Pod does not get ready
+		reason    string
+		ends      time.Duration // after the deletion
+	}{
+		{"it stops in time", 10 * time.Minute, 9 * time.Minute, false, "", 9*time.Minute + 10*time.Second},
+		{"it does not stop", 10 * time.Minute, 0, false, "1 Pods or rollouts were still under way, and nothing had changed for 5 minutes", 15 * time.Minute},
+		{"it stops early, and another Pod hangs", 20 * time.Minute, time.Minute, true, "1 Pods or rollouts were still under way, and nothing had changed for 5 minutes", 6 * time.Minute},
+		{"it takes over 30 minutes", time.Hour, 0, false, "the disruption had not settled after 30 minutes", 30 * time.Minute},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newArmedRun(t)
+				r.start(nil)
+				r.at(2*time.Second, endpointOf(web1, "", timeline.EndpointReady))
+				r.at(time.Minute, deleted(test.grace))
+				r.at(time.Minute, endpointOf(web1, timeline.EndpointReady, timeline.EndpointTerminating))
+				if test.hangs {
+					r.at(time.Minute, timeline.Event{Kind: timeline.PodSeen, Detail: "watched", Object: stuck})
+				}
+				if test.goneAfter > 0 {
+					r.at(time.Minute+test.goneAfter, gone)
+				}
+				_, reason := r.result()
+				took := r.Clock.Now() - time.Minute
+				if reason != test.reason || took < test.ends || took > test.ends+2*time.Second {
+					t.Errorf("it ended %q, %v after the deletion, want %q after %v", reason, took, test.reason, test.ends)
+				}
+			})
+		})
+	}
+}
+
 // What is planned raises no rate, however long it stands. A sign of the user's does.
 func TestWhatIsPlannedRaisesNoRate(t *testing.T) {
 	taint := func(key string) timeline.Event {

@@ -5,6 +5,8 @@ package signs
 import (
 	"cmp"
 	"fmt"
+	"iter"
+	"maps"
 	"strings"
 	"time"
 
@@ -76,7 +78,7 @@ type Watch struct {
 
 	on      map[string]map[string]bool // the addresses of our endpoints, by node
 	ready   map[string]bool            // Pods of ready endpoints, by UID
-	ending  map[string]bool            // Pods that are being deleted, by UID
+	ending  map[string]time.Duration   // when the grace period ends of Pods that are being deleted, by UID
 	coming  map[string]bool            // Pods that were created and were not ready yet, by UID
 	nowhere map[string]bool            // of them those that have no node
 	rolling map[string]bool            // workloads whose rollout is not over, by UID
@@ -145,11 +147,16 @@ func (w *Watch) note(e timeline.Event) (change bool) {
 		}
 	case timeline.PodDeleted:
 		mark(&w.coming, uid, false)
-		mark(&w.ending, uid, true)
+		if w.ending == nil {
+			w.ending = map[string]time.Duration{}
+		}
+		if w.ending[uid] = e.Seen; e.Grace != nil {
+			w.ending[uid] += *e.Grace
+		}
 	case timeline.PodGone:
 		mark(&w.coming, uid, false)
 		mark(&w.nowhere, uid, false)
-		mark(&w.ending, uid, false)
+		delete(w.ending, uid)
 		mark(&w.left, uid, false)
 	case timeline.SnapshotTaken:
 		w.noteRollout(e)
@@ -224,14 +231,25 @@ func (w *Watch) Settled(now, quiet time.Duration) bool {
 	return now-w.Last >= quiet && w.UnderWay() == 0
 }
 
+// Still returns since when nothing has changed that should have: a Pod may take its whole grace period to stop. Until
+// that is over, the instant returned is in the future.
+func (w *Watch) Still() time.Duration {
+	since := w.Last
+	for _, end := range w.ending {
+		since = max(since, end)
+	}
+	return since
+}
+
 // Forget ends the wait for what is under way: it has not come to an end for long.
 func (w *Watch) Forget() {
-	for _, pods := range []map[string]bool{w.ending, w.coming} {
-		for uid := range pods {
+	for _, uids := range []iter.Seq[string]{maps.Keys(w.ending), maps.Keys(w.coming)} {
+		for uid := range uids {
 			mark(&w.left, uid, true)
 		}
-		clear(pods)
 	}
+	clear(w.ending)
+	clear(w.coming)
 	clear(w.rolling)
 }
 
