@@ -578,6 +578,33 @@ func TestAServiceThatFailsForHoursIsLeftAtOnce(t *testing.T) {
 	})
 }
 
+// A version that fails each request is measured for hours after its rollout. The gate says of it what its rollout has
+// shown, until something else happens.
+func TestWhatFailsForHoursPutsNoAnswerOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, t.TempDir())
+		f.guards("shop/web")
+		now := time.Now()
+		f.gate.Change(func(b *gate.Book) {
+			b.End("shop/web", gate.Run{ID: "r1", Began: now, Changed: now, Verdict: gate.Fail, Hashes: []string{"new"}, Rollout: true})
+		})
+		const q = "service=shop/web&hash=new"
+		end := f.disrupt("shop/web", 3)
+		f.asked(q, http.StatusTooEarly, gate.Pending)
+		k := f.on["shop/web"]
+		k.Stands(coordinator.Recording, "first sign: "+signs.Lasting+"2026-11-28 09:00")
+		f.asked(q, http.StatusOK, gate.Fail)
+		k.Signed(signs.Sign{Class: signs.Now, Name: signs.ARequest})
+		k.Signed(signs.Sign{Class: signs.Now, Name: signs.AnEndpoint, Again: true})
+		k.Signed(signs.Sign{Class: signs.Planned, Name: "mark"})
+		f.asked(q, http.StatusOK, gate.Fail)
+		k.Signed(signs.Sign{Class: signs.Soon, Name: "rollout"})
+		f.asked(q, http.StatusTooEarly, gate.Pending)
+		end()
+		f.asked(q, http.StatusOK, gate.Fail)
+	})
+}
+
 // Who changes how a Service is asked changes the next measurement. What is known of it stays.
 func TestAChangedAnnotationCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -53,6 +53,7 @@ type service struct {
 	by        *Settings // that it is measured by
 	status    Status
 	run       *store.Run // that goes on; nil: none
+	lasts     bool       // it began with what had lasted for long, and nothing else has happened since
 	storing   sync.WaitGroup
 	share     *budget.Share     // of --max-rate; nil: none
 	unwatched map[string]string // since when and why, by kind
@@ -84,8 +85,7 @@ func (s *service) isAs(m watcher.Marked, by *Settings) bool {
 func (s *service) leave(forGood bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, sign, _ := strings.Cut(s.status.Sign, "first sign: ")
-	if s.leaving = true; s.run == nil || forGood && signs.Lasts(sign) {
+	if s.leaving = true; s.run == nil || forGood && s.lasts {
 		s.cancel()
 	}
 }
@@ -162,7 +162,7 @@ func (s *service) measure(ctx context.Context) error {
 		Stands:  func(state coordinator.Standby, sign string) { s.stands(state, sign, "") },
 		Armable: s.armBy,
 		Most:    func(targets int, full bool) float64 { return share.Rate(targets, full, s.g.now()) },
-		Fact:    s.fact, Signed: s.told.Signed, Judged: s.judged,
+		Fact:    s.fact, Signed: s.signed, Judged: s.judged,
 	}
 	defer s.armBy(nil)
 	return s.g.measure(ctx, o, keeper, s.log)
@@ -183,6 +183,23 @@ func (s *service) fact(f timeline.Fact) {
 		delete(s.unwatched, e.Object.Kind)
 	} else if s.unwatched[e.Object.Kind] == "" {
 		s.unwatched[e.Object.Kind] = "since " + s.g.now().UTC().Format(time.RFC3339) + ": " + e.Detail
+	}
+}
+
+// signed takes in a sign. One of something else ends what lasts.
+func (s *service) signed(sign signs.Sign) {
+	if s.told.Signed(sign); sign.Class >= signs.Soon && !sign.MayLast() {
+		s.setLasts(false)
+	}
+}
+
+// setLasts notes whether the run that goes on shows only what began long before.
+func (s *service) setLasts(lasts bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if run := s.status.Run; s.lasts != lasts {
+		s.lasts = lasts
+		s.g.gate.Change(func(b *gate.Book) { b.Lasts(s.Key(), run, lasts) })
 	}
 }
 
@@ -229,6 +246,8 @@ func (s *service) stands(state coordinator.Standby, sign, problem string) {
 	}
 	first := state == coordinator.Idle && (was.State == starting || was.State == notMeasured)
 	s.mu.Unlock()
+	_, begins, _ := strings.Cut(sign, "first sign: ")
+	s.setLasts(state == coordinator.Recording && signs.Lasts(begins))
 	s.told.Stands(string(state), state != starting && state != notMeasured)
 	if was.State == state && was.Sign == sign {
 		return
@@ -266,7 +285,7 @@ func (s *service) begin(meta *timeline.Meta) *live.Recording {
 	run := s.g.store.Begin(meta.ID)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.run, s.status.Run, s.status.Sent, s.status.Failed = run, meta.ID, 0, 0
+	s.run, s.status.Run, s.status.Sent, s.status.Failed, s.lasts = run, meta.ID, 0, 0, false
 	s.told.Begin(meta.ID)
 	s.g.gate.Change(func(b *gate.Book) { b.Begin(s.Key(), meta.ID, s.g.now().UTC().Truncate(time.Millisecond)) })
 	return run.Rec

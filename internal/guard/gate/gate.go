@@ -48,6 +48,8 @@ type Run struct {
 	Rolling bool      `json:"rolling,omitzero"` // a rollout was under way when it began: not all of that was measured
 	Rollout bool      `json:"rollout,omitzero"` // a rollout replaced Pods in it
 	Nodes   []string  `json:"nodes,omitzero"`   // that it was about
+
+	lasts bool // of one that is measured: see [Book.Lasts]
 }
 
 // Valid reports whether r may be the verdict of a run that has ended.
@@ -144,9 +146,26 @@ func (b *Book) Fails(name string, r Run) {
 	if s == nil {
 		return
 	}
-	if i := slices.IndexFunc(s.open, func(o Run) bool { return o.ID == r.ID }); i >= 0 {
+	if i := s.indexOpen(r.ID); i >= 0 {
+		r.lasts = s.open[i].lasts
 		s.open[i] = r
 	}
+}
+
+// Lasts notes whether a disruption that is measured shows only what began long before, such as a Pod that crashes for
+// hours. While it does, it changes no answer about a rollout before it.
+func (b *Book) Lasts(name, run string, lasts bool) {
+	s := b.services[name]
+	if s == nil {
+		return
+	}
+	if i := s.indexOpen(run); i >= 0 {
+		s.open[i].lasts = lasts
+	}
+}
+
+func (s *service) indexOpen(run string) int {
+	return slices.IndexFunc(s.open, func(r Run) bool { return r.ID == run })
 }
 
 // End notes that a disruption is over, judged and stored.
@@ -179,8 +198,9 @@ func (b *Book) Answer(q Query, now time.Time) (a Answer, problem string) {
 		return Answer{}, fmt.Sprintf(`%s is not guarded here: annotate it with lapse/guard: "on", or see `+
 			"`lapse guard status`", q.Service)
 	}
-	known, awaited := s.about(q, now), s.newestOpen(q)
+	known := s.about(q, now)
 	decides := worst(known)
+	awaited := s.newestOpen(q, decides)
 	final := q.Run != "" || !q.Since.IsZero() // what failed stays so
 	switch {
 	case decides.Verdict == Fail && (final || decides.ID == awaited.ID):
@@ -204,10 +224,11 @@ func (b *Book) Answer(q Query, now time.Time) (a Answer, problem string) {
 }
 
 // newestOpen returns the newest disruption that may change the answer to a query once it is judged; its zero value if
-// there is none.
-func (s *service) newestOpen(q Query) (newest Run) {
+// there is none. decides is the run that decides it now.
+func (s *service) newestOpen(q Query, decides Run) (newest Run) {
+	final := q.Hash != "" && q.Since.IsZero() && decides.Rollout // until the next rollout: see [service.about]
 	for _, r := range s.open {
-		if q.Run == "" || q.Run == r.ID {
+		if (q.Run == "" || q.Run == r.ID) && (!final || !r.lasts) {
 			newest = r
 		}
 	}

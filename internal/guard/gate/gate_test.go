@@ -43,6 +43,7 @@ func TestAnAnswerIsAboutAThingAndNeverAboutNow(t *testing.T) {
 	ask := func(q Query, minute int) func(*Book) {
 		return func(b *Book) { q.Service = "shop/web"; b.Answer(q, at(minute)) }
 	}
+	lasts := func(id string, lasts bool) func(*Book) { return func(b *Book) { b.Lasts("shop/web", id, lasts) } }
 	all := func(does ...func(*Book)) []func(*Book) { return does }
 	for _, test := range []struct {
 		name   string
@@ -77,6 +78,13 @@ func TestAnAnswerIsAboutAThingAndNeverAboutNow(t *testing.T) {
 		{"a Pod that is evicted later does not make its failed rollout pass", all(measured, end(replacing(rolledOut("r1", 3, 4, Fail, "new"))), end(rolledOut("r2", 8, 9, Pass, "new"))), Query{Hash: "new"}, 10, Fail, "r1", ""},
 		{"nor its passed one fail", all(measured, end(replacing(rolledOut("r1", 3, 4, Pass, "new"))), end(rolledOut("r2", 8, 9, Fail, "new"))), Query{Hash: "new"}, 10, Pass, "r1", ""},
 		{"not even while it is measured", all(measured, end(replacing(rolledOut("r1", 3, 4, Pass, "new"))), begin("r2", 8), fails(rolledOut("r2", 8, 9, Fail, "new"))), Query{Hash: "new"}, 10, Pending, "r2", ""},
+		{"what fails for hours after its rollout does not put the answer off", all(measured, end(replacing(rolledOut("r1", 3, 33, Fail, "new"))), begin("r2", 33), lasts("r2", true), fails(drained("r2", 33, 40, Fail))), Query{Hash: "new"}, 40, Fail, "r1", ""},
+		{"nor while its run is stored", all(measured, begin("r1", 3), fails(replacing(rolledOut("r1", 3, 33, Fail, "new"))), begin("r2", 33), lasts("r2", true)), Query{Hash: "new"}, 40, Fail, "r1", ""},
+		{"nor does a Pod that crashes for hours, of one that passed", all(measured, end(replacing(rolledOut("r1", 3, 4, Pass, "new"))), begin("r2", 33), lasts("r2", true)), Query{Hash: "new"}, 40, Pass, "r1", ""},
+		{"but what else happens meanwhile does", all(measured, end(replacing(rolledOut("r1", 3, 33, Fail, "new"))), begin("r2", 33), lasts("r2", true), lasts("r2", false)), Query{Hash: "new"}, 40, Pending, "r2", ""},
+		{"it may change the answer about a template that was not rolled out", all(measured, end(rolledOut("r1", 3, 33, Pass, "new")), begin("r2", 33), lasts("r2", true)), Query{Hash: "new"}, 40, Pending, "r2", ""},
+		{"or about all since a time", all(measured, end(replacing(rolledOut("r1", 3, 33, Pass, "new"))), begin("r2", 33), lasts("r2", true)), Query{Since: at(2)}, 40, Pending, "r2", ""},
+		{"of a template, too", all(measured, end(replacing(rolledOut("r1", 3, 33, Pass, "new"))), begin("r2", 33), lasts("r2", true)), Query{Hash: "new", Since: at(2)}, 40, Pending, "r2", ""},
 		{"of what came before its rollout nothing counts", all(measured, end(rolledOut("r1", 3, 4, Fail, "new")), end(replacing(rolledOut("r2", 8, 9, Pass, "new")))), Query{Hash: "new"}, 10, Pass, "r2", ""},
 		{"of a node the newest run counts", all(measured, end(replacing(drained("r1", 3, 4, Fail, "node1"))), end(drained("r2", 8, 9, Pass, "node1"))), Query{Node: "node1"}, 10, Pass, "r2", ""},
 		{"with a time, all since then counts", all(measured, end(replacing(rolledOut("r1", 3, 4, Pass, "new"))), end(replacing(rolledOut("r2", 8, 9, Pass, "newer")))), Query{Hash: "new", Since: at(2)}, 10, Pass, "r1", ""},

@@ -218,7 +218,7 @@ func (a *armed) follow(sign signs.Sign) {
 		a.setRates(a.lasts == "")
 		return
 	}
-	if a.soon == "" && (sign.Again || sign.Name == signs.ARequest) {
+	if a.soon == "" && sign.MayLast() {
 		a.lasts = cmp.Or(a.lasts, a.repeats(l.Clock.Now()))
 	}
 	a.setRates(a.lasts == "")
@@ -235,7 +235,7 @@ func (a *armed) follow(sign signs.Sign) {
 // else happens to such a Service is measured at the full rate.
 func (a *armed) noteOutage(sign signs.Sign) {
 	l := a.loop
-	if failed := sign.Name == signs.ARequest; failed || sign.Again {
+	if failed := sign.Name == signs.ARequest; sign.MayLast() {
 		recovered := a.failed == 0 || sign.At-a.failed > a.quiet()
 		if recovered && a.lasts != "" {
 			a.lasts = a.repeats(sign.At)

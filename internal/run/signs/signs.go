@@ -37,6 +37,10 @@ type Sign struct {
 // ARequest is the name of the sign that is no event: a request failed.
 const ARequest = "request"
 
+// MayLast reports whether a sign shows no change: a request failed, as others may have for long, or an endpoint is lost
+// that is lost again and again.
+func (s Sign) MayLast() bool { return s.Name == ARequest || s.Again }
+
 // Lasting begins the sign of a run of requests that fail since long before, and says since when.
 const Lasting = "requests fail since "
 
