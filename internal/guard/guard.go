@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"sync"
@@ -295,7 +296,7 @@ func (g *guard) reconcile(ctx context.Context) {
 		}
 	}
 	for s := range g.guarding {
-		if _, ok := meant[s.Key()]; !ok {
+		if m, ok := meant[s.Key()]; !ok || !maps.Equal(s.Annotations, m.Annotations) {
 			s.leave(true)
 		}
 	}

@@ -559,8 +559,8 @@ func TestAServiceIsLeftAfterItsRun(t *testing.T) {
 	})
 }
 
-// What fails for hours has runs of hours. Who takes the annotation away does not wait for the end of one; other settings
-// do.
+// What fails for hours has runs of hours. Who changes the annotations or takes them away does not wait for the end of
+// one; other settings do.
 func TestAServiceThatFailsForHoursIsLeftAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, t.TempDir())
@@ -571,6 +571,12 @@ func TestAServiceThatFailsForHoursIsLeftAtOnce(t *testing.T) {
 		if n := f.began["shop/web"]; n != 1 {
 			t.Errorf("other settings have ended the run: it is measured for the %dth time", n)
 		}
+		f.guards("shop/web /healthz")
+		if n, s := f.began["shop/web"], f.status("shop/web"); n != 2 || s.State != coordinator.Idle {
+			t.Errorf("another path, which may be what it lacked, does not count: it is measured for the %dth time, %+v", n, s)
+		}
+		f.disrupt("shop/web", 3)
+		f.on["shop/web"].Stands(coordinator.Recording, "first sign: "+signs.Lasting+"2026-11-28 09:00")
 		f.guards()
 		if len(f.on) > 0 || f.status("shop/web").Service != "" {
 			t.Errorf("%+v, %d measurements", f.report().Services, len(f.on))

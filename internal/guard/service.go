@@ -81,11 +81,12 @@ func (s *service) isAs(m watcher.Marked, by *Settings) bool {
 	return same
 }
 
-// leave ends the measurement, after the run that goes on. One of what fails for hours is not awaited for good.
-func (s *service) leave(forGood bool) {
+// leave ends the measurement, after the run that goes on. byOwner: whose Service it is wants no more of this, and does
+// not wait for hours for the end of what lasts.
+func (s *service) leave(byOwner bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.leaving = true; s.run == nil || forGood && s.lasts {
+	if s.leaving = true; s.run == nil || byOwner && s.lasts {
 		s.cancel()
 	}
 }
