@@ -300,11 +300,14 @@ func (g *guard) reconcile(ctx context.Context) {
 			s.leave(true)
 		}
 	}
+	recording := g.recording()
 	var fresh []*service
 	for _, m := range g.marked {
 		if g.services[m.Key()] == nil {
 			s := newService(g, m)
-			s.reserve()
+			if recording[m.Key()] == nil { // whose share it gets after its end
+				s.reserve()
+			}
 			fresh = append(fresh, s)
 		}
 	}
@@ -314,6 +317,18 @@ func (g *guard) reconcile(ctx context.Context) {
 	if g.listed {
 		g.gate.Change((*gate.Book).Listed)
 	}
+}
+
+// recording returns the services whose run goes on, by name. Others may have taken their place, and measure after its
+// end. The caller holds mu.
+func (g *guard) recording() map[string]*service {
+	all := map[string]*service{}
+	for s := range g.guarding {
+		if s.records() {
+			all[s.Key()] = s
+		}
+	}
+	return all
 }
 
 // begin begins to guard a Service, once what measured it before has ended.

@@ -642,6 +642,34 @@ func TestAChangedAnnotationCounts(t *testing.T) {
 	})
 }
 
+// Other settings wait for the end of a run: until then it is measured as before, and the status shows it.
+func TestARunIsMeasuredByTheSettingsItBeganWith(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeAtMost(t, 4000)
+		f.guards("shop/web")
+		most := func() float64 { return f.on["shop/web"].Most(2, true) }
+		end := f.disrupt("shop/web", 3)
+		before := f.status("shop/web")
+		for _, rate := range []float64{50, 20} {
+			slower := atMost(4000)
+			slower.Options = func(m watcher.Marked) (*spec.Options, error) {
+				o, err := atMost(4000).Options(m)
+				o.Rate = rate
+				return o, err
+			}
+			f.rereads(slower, nil)
+			if s := f.status("shop/web"); s.Run == "" || s != before || most() != 100 {
+				t.Errorf("with settings for %v/s, the run that goes on gets %v/s, and is shown as %+v", rate, most(), s)
+			}
+		}
+		end()
+		f.rereads(nil, nil)
+		if s := f.status("shop/web"); s.State != coordinator.Idle || most() != 20 {
+			t.Errorf("after its end %v/s count, and it is shown as %+v", most(), s)
+		}
+	})
+}
+
 // Other settings count for the Services that they measure in another way, after the runs that go on.
 func TestChangedSettingsCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

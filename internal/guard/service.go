@@ -91,6 +91,13 @@ func (s *service) leave(byOwner bool) {
 	}
 }
 
+// records reports whether a run goes on.
+func (s *service) records() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.run != nil
+}
+
 // guard measures until ctx ends or the Service is left, again and again if it cannot be measured.
 func (s *service) guard(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)

@@ -131,8 +131,9 @@ func (g *guard) speaker() dashboard.Speaker {
 func (g *guard) report() Report {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	all, unwatched := []Status{}, map[string]string{}
-	for _, s := range g.services {
+	all, unwatched, recording := []Status{}, map[string]string{}, g.recording()
+	for name, s := range g.services {
+		s = cmp.Or(recording[name], s)
 		all = append(all, s.now())
 		s.mu.Lock()
 		for kind, since := range s.unwatched {
