@@ -2,7 +2,9 @@ package evidence
 
 import (
 	"cmp"
+	"slices"
 	"strings"
+	"time"
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
@@ -17,14 +19,14 @@ type FailedHook struct {
 	Stop *PodStop
 	Runs string // what it runs: " (`sleep 5`)"; "" if that is not known
 
-	// whether it ended the server itself is not known: then it failed because it was killed with its container
-	Unclear bool
+	Unclear bool // whether it was to delay the stop is not known
+	MayEnd  bool // nor is whether it ended the server itself: then it failed because it was killed with its container
 	// another container that may be the one that serves, and that did not wait for this hook; "" if there is none
 	Beside string
 }
 
 // failedHook returns the Pod's preStop hook that failed, rather one whose container surely serves. It returns nil if
-// none failed, or if it had stopped the Pod itself: then it was killed with its container.
+// none failed, or if the Pod would have stopped as early had it not failed.
 func (v *Endings) failedHook(s *PodStop) (found *FailedHook) {
 	for _, e := range v.changes.About[s.Pod.UID] {
 		if e.Kind != timeline.KubeEvent || !strings.EqualFold(e.To, "FailedPreStopHook") {
@@ -32,10 +34,10 @@ func (v *Endings) failedHook(s *PodStop) (found *FailedHook) {
 		}
 		hooks := v.templates.hooksIn(s.Pod, e.Container)
 		effect := effectOf(s, e, hooks)
-		if effect == isEffect {
+		if effect == noCause {
 			continue
 		}
-		h := &FailedHook{Event: e, Stop: s, Runs: named(hooks), Unclear: effect == notKnown,
+		h := &FailedHook{Event: e, Stop: s, Runs: named(hooks), Unclear: effect != isCause, MayEnd: effect == mayStop,
 			Beside: v.templates.undelayed(s, hooks)}
 		if h.Beside == "" {
 			return h
@@ -72,35 +74,50 @@ func named(hooks []hooked) string {
 type hookEffect int
 
 const (
-	notKnown hookEffect = iota
-	isCause             // it was to delay the stop, and did not
-	isEffect            // it stopped the server, and was killed with its container
+	isCause  hookEffect = iota // it was to delay the stop, and did not
+	noCause                    // it stops the server itself, delays nothing, or failed when its delay was over
+	mayDelay                   // it did not stop the server, and what it was to do is not known
+	mayStop                    // it may have stopped the server, and been killed with its container
 )
 
 // effectOf returns how a failed hook, which is one of these, relates to its Pod's stop. The hook did not stop the
-// server if it was to sleep for longer, could not be run, or if the Pod answered after the hook had failed.
+// server if it could not be run, or if the Pod answered after the hook had failed. If it is not known what such a hook
+// runs, it is taken for one that was to delay the stop.
 func effectOf(s *PodStop, failed *model.Event, hooks []hooked) hookEffect {
+	notKnown := mayStop
 	if s.Proved && s.At.Earliest >= failed.At.Latest || strings.Contains(failed.Detail, "not found") ||
 		strings.Contains(failed.Detail, "no such file") {
+		notKnown = mayDelay
+	}
+	if len(hooks) == 0 && notKnown == mayDelay {
 		return isCause
 	}
-	effect := notKnown
+	var effects []hookEffect
 	for _, h := range hooks {
-		switch {
-		case s.before(h):
-			effect = isCause
-		case h.stopsServer():
-			return isEffect
+		switch effect := h.effect(); {
+		case s.before(h) || s.sinceDeletion(failed.At) < effect.Serves:
+			effects = append(effects, isCause)
+		case effect.Unread == "":
+			effects = append(effects, noCause)
 		default:
-			return notKnown
+			effects = append(effects, notKnown)
 		}
 	}
-	return effect
+	if effects = slices.Compact(effects); len(effects) == 1 {
+		return effects[0]
+	}
+	return notKnown
 }
 
 // before reports whether the Pod stopped sooner after its deletion than a hook, if it works, lets its server stop.
-func (s *PodStop) before(h hooked) bool {
-	return s.Pod.Deleted != nil && s.At.Latest-s.Pod.Deleted.Earliest < h.delays()
+func (s *PodStop) before(h hooked) bool { return s.sinceDeletion(s.At) < h.delays() }
+
+// sinceDeletion returns how long after the Pod's deletion something was at most.
+func (s *PodStop) sinceDeletion(at model.Instant) time.Duration {
+	if s.Pod.Deleted == nil {
+		return model.Never
+	}
+	return at.Latest - s.Pod.Deleted.Earliest
 }
 
 // undelayed returns a container that may be the one that serves, and that no hook kept running until the Pod stopped,

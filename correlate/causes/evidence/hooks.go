@@ -32,10 +32,13 @@ func (v Templates) HooksOf(p *model.Pod) (all []hooked) {
 
 // effect returns what the hook certainly does before SIGTERM.
 func (h hooked) effect() hook.Effect {
-	if h.Command == "" {
+	switch {
+	case h.Command != "":
+		return hook.ReadScript(h.Command)
+	case h.Kind == "sleep" || h.Kind == "exec":
 		return hook.Effect{Serves: h.Sleep, Lasts: h.Sleep}
 	}
-	return hook.ReadScript(h.Command)
+	return hook.Effect{Unread: h.Kind}
 }
 
 // stopsServer reports whether the hook's command itself ends the server.

@@ -81,10 +81,15 @@ func testPreStopFailed(c *rule.Case) rule.Finding {
 		f.Measures = append(f.Measures, model.Measure{Name: model.RouteLag, Object: s.Pod.Name,
 			Node: v.Services.RouterNode(w), Length: s.Lag()})
 	}
-	if unclear != nil {
+	switch {
+	case unclear == nil:
+	case unclear.MayEnd:
 		f.Lack(evidence.Measured.Doubt(fmt.Sprintf("whether the hook of %s ends the server itself is not known: "+
 			"then it failed because it was killed with its container", unclear.Stop.Pod.Name)))
 		f.Fix = "if the hook ends the server itself, let it sleep first; else " + f.Fix
+	default:
+		f.Lack(evidence.Measured.Doubt(fmt.Sprintf("whether the hook of %s was to keep it serving is not known: if "+
+			"not, it would have stopped then without the failure as well", unclear.Stop.Pod.Name)))
 	}
 	if beside != nil {
 		f.Lack(evidence.Measured.Doubt(fmt.Sprintf("%s of %s may be the container that serves, and it did not wait "+

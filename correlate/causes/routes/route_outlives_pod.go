@@ -43,8 +43,9 @@ func testRouteOutlivesPod(c *rule.Case) rule.Finding {
 			fmt.Sprintf("the route to %s was changed so late that no Pod can be expected to serve for as long",
 				s.Pod.Name))
 	}
-	for _, h := range r.FailedHooks(v.Endings) {
-		if h.Beside == "" {
+	hooks := r.FailedHooks(v.Endings)
+	for _, h := range hooks {
+		if h.Beside == "" && !h.Unclear {
 			return rule.No(fmt.Sprintf("the preStop hook of %s failed, which was to keep it serving", h.Stop.Pod.Name))
 		}
 	}
@@ -80,6 +81,12 @@ func testRouteOutlivesPod(c *rule.Case) rule.Finding {
 		}
 		f.Lack(evidence.Measured.Doubt(fmt.Sprintf("whether the EndpointSlice or %s was late is not known",
 			v.Services.Router(w))))
+	}
+	for _, h := range hooks {
+		if h.Beside == "" {
+			f.Lack(evidence.Measured.Doubt(fmt.Sprintf("the preStop hook of %s%s failed: whether it was to keep it "+
+				"serving is not known", h.Stop.Pod.Name, h.Runs)))
+		}
 	}
 	f.Lack(v.Services.Unwatched(w)...)
 	f.Lack(evidence.UnmeasuredStops(r.Stops)...)
