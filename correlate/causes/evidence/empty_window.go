@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"fmt"
+	"time"
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
@@ -38,13 +39,22 @@ func WhenLastLeft(v *Addresses, w *model.Window, empty *EmptySpan) model.Instant
 		if p.UID != empty.Last.Object.UID {
 			continue
 		}
-		for _, sign := range []*model.Instant{p.Deleted, v.Probe(w, p).Stopped, p.EndpointNotReady} {
-			if sign != nil {
+		stopped := v.Probe(w, p).Stopped
+		for _, sign := range []*model.Instant{p.Deleted, stopped, p.EndpointNotReady} {
+			if sign != nil && (sign != stopped || v.endsAs(p, *stopped, empty.Start.Latest)) {
 				from.Earliest = min(from.Earliest, sign.Earliest)
 			}
 		}
 	}
 	return from
+}
+
+// endsAs reports whether a Pod stopped because it ended: it was asked to, a container of it ended, or its node was
+// found to be lost until its endpoint had left. One that runs on fails by itself, whether its endpoint leaves or not.
+func (v *Addresses) endsAs(p *model.Pod, stopped model.Instant, left time.Duration) bool {
+	return p.TerminatingBy(stopped.Latest) || p.Killing != nil && p.Killing.Earliest <= stopped.Latest ||
+		v.changes.EndedItself(p, stopped) != nil ||
+		v.changes.NodeLost(p.Node, model.Instant{Earliest: stopped.Earliest, Latest: left}) != nil
 }
 
 // AnsweredMeanwhile says why the empty span does not explain the window: requests were answered. It returns "" if it

@@ -123,11 +123,16 @@ func routedTo(p *model.Pod, from, to time.Duration) bool {
 }
 
 // MadeBy returns how many failures of a window the suspects can explain: each failed as one of their own addresses did,
-// while requests were routed to it.
+// while requests were routed to it, or once one of them had left no endpoint.
 func (v *Suspects) MadeBy(w *model.Window, suspects []Suspect) int {
 	n := 0
 	own := v.traffic.Failures(w)
+	empty := v.emptied(w, suspects)
 	for i := range own {
+		if at := own[i].Earliest(); empty.Earliest <= at && at <= empty.Latest {
+			n++
+			continue
+		}
 		for _, s := range suspects {
 			if s.canHaveMade(&own[i], v.traffic.Target(w).Kind) {
 				n++
@@ -139,6 +144,21 @@ func (v *Suspects) MadeBy(w *model.Window, suspects []Suspect) int {
 		n += max(0, w.Failed-len(own)) // beyond the cap of the list
 	}
 	return n
+}
+
+// emptied returns when the Service had no endpoint because a suspect failed: it was the last that left, as not ready,
+// and nothing had been answered for a while. It returns a time before the run if there was no such time.
+func (v *Suspects) emptied(w *model.Window, suspects []Suspect) model.Instant {
+	span := EmptyNear(v.services, w)
+	if span != nil && w.Kind == model.Outage && w.Start.Latest < span.Start.Earliest &&
+		span.Last.To == timeline.EndpointNotReady {
+		for _, s := range suspects {
+			if s.Pod.UID == span.Last.Object.UID && s.Outage.Span().Overlaps(span.Start) {
+				return model.Instant{Earliest: span.Start.Earliest, Latest: span.End.Latest + TooLate}
+			}
+		}
+	}
+	return model.Instant{Earliest: -1, Latest: -1}
 }
 
 // canHaveMade reports whether the Pod's trouble can explain a failed request to a target of this kind: it failed as the
