@@ -59,8 +59,8 @@ type podBuilder struct {
 	events    []*model.Event
 	endpoints podEndpoints
 
-	containers map[string]string // by name: waiting, running, terminated
-	ended      map[string]bool   // by name: it has ended before
+	containers map[string]string        // by name: waiting, running, terminated
+	ends       map[string]model.Instant // by name: its last end
 	scheduled  bool
 	ready      bool
 	stopped    bool
@@ -77,7 +77,7 @@ type podBuilder struct {
 // replay applies all events in the order they were seen, and between them the instant at which the Pod's own address
 // stopped answering.
 func (b *podBuilder) replay(direct []*model.Target, firstLast func(timeline.TargetID) windows.FirstLast) {
-	b.containers, b.ended = map[string]string{}, map[string]bool{}
+	b.containers, b.ends = map[string]string{}, map[string]model.Instant{}
 	b.answers(direct, firstLast)
 	for _, e := range b.events {
 		b.applyStopBefore(e.Seen)
@@ -215,12 +215,12 @@ func (b *podBuilder) container(e *model.Event) {
 	b.containers[name] = e.To
 	switch {
 	case e.To == "waiting" && reason == "CrashLoopBackOff":
-		b.ended[name] = true
+		b.ends[name] = e.At
 	case e.To == "running":
 		first(&b.pod.Started, e.At)
 		b.pod.Exited, b.pod.ExitCode = nil, nil
 	case e.To == "terminated":
-		b.ended[name] = true
+		b.ends[name] = e.At
 		if b.deleted == nil && e.At.Bounded() && e.From == "running" {
 			b.crash, b.crashes = e, b.crashes+1
 		}
@@ -228,9 +228,18 @@ func (b *podBuilder) container(e *model.Event) {
 			b.pod.ExitCode = e.ExitCode
 		}
 		if b.exited() {
-			b.pod.Exited = new(e.At)
+			b.pod.Exited = b.lastEnd()
 		}
 	}
+}
+
+// lastEnd returns when the last container ended, whichever that was: several ends may be known from one update.
+func (b *podBuilder) lastEnd() *model.Instant {
+	last := model.Instant{Earliest: model.Unbounded, Latest: model.Unbounded}
+	for _, end := range b.ends {
+		last.Earliest, last.Latest = max(last.Earliest, end.Earliest), max(last.Latest, end.Latest)
+	}
+	return &last
 }
 
 // exited reports whether every container that was seen has ended.
@@ -295,7 +304,7 @@ func (b *podBuilder) state() string {
 // backsOff reports whether a container that has ended waits to be started again, as in CrashLoopBackOff.
 func (b *podBuilder) backsOff() bool {
 	for name, state := range b.containers {
-		if state == "waiting" && b.ended[name] {
+		if _, ended := b.ends[name]; ended && state == "waiting" {
 			return true
 		}
 	}
