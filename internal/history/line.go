@@ -5,7 +5,7 @@
 //	 "service":"shop/web","triggers":[{"kind":"drain","object":"Node/node1"}],
 //	 "release":{"templates":["54cf597767"]},"kubernetes":"v1.36.3","proxyMode":"nftables",
 //	 "load":[{"kind":"new","rate":100}],"sources":["node3"],"sent":2100,"failed":20,
-//	 "downtime":{"min":114115145,"max":344262544},"coverage":1,
+//	 "downtime":{"total":{"min":114115145,"max":344262544}},"coverage":1,
 //	 "causes":[{"rule":"route-outlives-pod","confidence":"high","failed":20}],
 //	 "verdict":"fail","lapse":"v1.4.0","recording":"9f86d081884c7d65…"}
 package history
