@@ -9,6 +9,7 @@ import (
 	"lapse/timeline"
 )
 
+// Also if the numbers of addresses were forgotten since a connection was made.
 func TestEveryRequestNamesTheAddressItWentTo(t *testing.T) {
 	layer.Real(t)
 	t.Parallel()
@@ -18,8 +19,15 @@ func TestEveryRequestNamesTheAddressItWentTo(t *testing.T) {
 			s := loadtest.Serve(t, faultserver.Config{})
 			probe := probe(1, kind, s.URL(), 200)
 			probe.Addr = s.Addr()
-			f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
+			f := run(t, timeline.StartClock(), func(p *Prober, f *facts) {
 				loadtest.WaitFor(t, "20 good answers", func() bool { return f.ended(1, timeline.OK) >= 20 })
+				p.notes.Forget()
+				p.notes.Forget()
+				loadtest.WaitFor(t, "the address said again", func() bool {
+					f.mu.Lock()
+					defer f.mu.Unlock()
+					return len(f.peers) > 1
+				})
 				loadtest.Close(t, s)
 				loadtest.WaitFor(t, "20 refused connections", func() bool { return f.ended(1, timeline.Refused) >= 20 })
 			}, probe)

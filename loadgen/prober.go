@@ -22,9 +22,10 @@ const (
 	delivery = 50 * time.Millisecond
 	// LongestDelivery is how long it takes at most until a Sink gets what was measured.
 	LongestDelivery = time.Second
-	// ForgetBackends is after how long without a reply in its name a prober with a Thread may forget a backend: it may
-	// measure for months. At twice that it has. Another reply in its name makes it a [timeline.Backend] again.
-	ForgetBackends = 10 * time.Minute
+	// ForgetUnused is after how long without a request that refers to it a prober with a Thread may forget a backend or
+	// a peer: it may measure for months. At twice that it has. The next such request makes it a [timeline.Backend] or a
+	// [timeline.Peer] again.
+	ForgetUnused = 10 * time.Minute
 )
 
 // Config is what a Prober needs to know.
@@ -54,7 +55,7 @@ type Prober struct {
 	notes  engine.Notes
 	sent   uint64        // requests handed on; belongs to deliver, as do
 	usual  int           // how many the last batch held
-	forgot time.Duration // when unused names of backends were forgotten
+	forgot time.Duration // when unused backends and peers were forgotten
 	paced  bool          // no longer; belongs to the pacing thread
 
 	hurry      chan struct{} // has one if what was measured is not to wait
@@ -379,9 +380,9 @@ func (p *Prober) deliver(end bool) {
 		event.Source = p.source
 		p.sink(event.Earlier(p.zero))
 	}
-	if p.shared && now-p.forgot >= ForgetBackends {
+	if p.shared && now-p.forgot >= ForgetUnused {
 		p.forgot = now
-		n.Backends.Forget()
+		n.Forget()
 	}
 	batch, finished := p.batch(targets)
 	// after the batch, and handed on before it: its watermarks hold for them too

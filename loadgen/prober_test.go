@@ -106,6 +106,8 @@ func (f *facts) check(r timeline.Request) {
 		f.t.Errorf("%+v has instants finer than microseconds", r)
 	case r.Backend != 0 && f.backends[r.Backend] == "":
 		f.t.Errorf("backend %d is used before it is named", r.Backend)
+	case r.Peer != 0 && !f.peers[r.Peer].IsValid():
+		f.t.Errorf("peer %d is used before its address is said", r.Peer)
 	}
 }
 

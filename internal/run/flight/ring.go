@@ -23,9 +23,9 @@ const Span = 2 * time.Minute
 type Ring struct {
 	Here   timeline.SourceID // the process whose clock instants are on
 	Clocks Clocks            // of the others
-	// ForgetBackends is after how long without a request that refers to it a backend is forgotten, because its source
-	// has forgotten it, too. 0: none is.
-	ForgetBackends time.Duration
+	// ForgetUnused is after how long without a request that refers to it a backend or peer is forgotten, because its
+	// source has forgotten it, too. 0: none is.
+	ForgetUnused time.Duration
 
 	others      []other      // that measure for it, in the order in which they joined
 	definitions []definition // backends and peers
@@ -36,7 +36,7 @@ type Ring struct {
 	cut         Instant                      // nothing before is wanted
 	forgot      time.Duration                // when the ring last let go of facts
 	thinned     time.Duration                // when watermarks were last left out
-	dropped     time.Duration                // when backends were last forgotten
+	dropped     time.Duration                // when unused definitions were last forgotten
 }
 
 // Clocks are how the clocks of other processes compare with that of the process that keeps a ring: of each source the
@@ -157,9 +157,9 @@ func (r *Ring) forget(now time.Duration) {
 		r.thinned = now
 		r.thin()
 	}
-	if r.ForgetBackends > 0 && now-r.dropped >= Span {
+	if r.ForgetUnused > 0 && now-r.dropped >= Span {
 		r.dropped = now
-		r.dropBackends(now)
+		r.dropUnused(now)
 	}
 	begin, n := r.begins(now), 0
 	for n < len(r.recent) && r.before(r.recent[n], begin) {
@@ -225,27 +225,35 @@ func (r *Ring) dropEnded() {
 	maps.DeleteFunc(r.Clocks, func(id timeline.SourceID, _ timeline.Sync) bool { return gone(id) })
 }
 
-// dropBackends lets go of backends that no request has referred to for long. It sees each request once at least.
-func (r *Ring) dropBackends(now time.Duration) {
+// dropUnused lets go of backends and peers that no request has referred to for long. It sees each request at least once
+// before the ring lets go of it.
+func (r *Ring) dropUnused(now time.Duration) {
 	type number struct {
 		source timeline.SourceID
 		id     uint16
 	}
-	used := map[number]bool{}
+	backends, peers := map[number]bool{}, map[number]bool{}
 	for _, f := range r.recent {
 		if b, ok := f.(timeline.Batch); ok {
 			for i := range b.Requests {
-				used[number{b.Source, b.Requests[i].Backend}] = true
+				backends[number{b.Source, b.Requests[i].Backend}] = true
+				peers[number{b.Source, b.Requests[i].Peer}] = true
 			}
 		}
 	}
 	kept := r.definitions[:0]
 	for _, d := range r.definitions {
-		b, ok := d.fact.(timeline.Backend)
-		if ok && used[number{b.Source, b.ID}] {
-			d.used = now
+		switch is := d.fact.(type) {
+		case timeline.Backend:
+			if backends[number{is.Source, is.ID}] {
+				d.used = now
+			}
+		case timeline.Peer:
+			if peers[number{is.Source, is.ID}] {
+				d.used = now
+			}
 		}
-		if !ok || now-d.used <= r.ForgetBackends {
+		if now-d.used <= r.ForgetUnused {
 			kept = append(kept, d)
 		}
 	}

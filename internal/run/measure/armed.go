@@ -122,8 +122,8 @@ func (l *Loop) again() bool { return l.Armed != nil && l.Armed.Ended != nil }
 func (a *armed) await(l *Loop, meta timeline.Meta) {
 	a.loop, a.clocks, a.leaving, a.waits = l, flight.Clocks{}, newLeaving(), true
 	a.ring = &flight.Ring{Here: l.source.ID, Clocks: a.clocks}
-	if l.again() && l.Pacing == loadgen.Economical { // all sources share a thread, and so forget backends
-		a.ring.ForgetBackends = 3 * loadgen.ForgetBackends
+	if l.again() && l.Pacing == loadgen.Economical { // all sources share a thread, and so forget
+		a.ring.ForgetUnused = 3 * loadgen.ForgetUnused
 	}
 	a.watch.Own = l.Armed.Own
 	a.meta, a.rates = meta, map[timeline.TargetID]float64{}

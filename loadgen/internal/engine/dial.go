@@ -44,7 +44,7 @@ func (q *connector) dial(deadline time.Duration) (_ *protocol.Conn, d dialled, e
 	}
 	q.noteFailovers(passed)
 	c := protocol.NewConn(below)
-	c.Peer, c.Clock = d.peer, q.Clock
+	c.Peer, c.Clock = addr, q.Clock
 	if q.TLS != nil {
 		d.phase = wire.Handshaking
 		begun = q.Clock.Now()

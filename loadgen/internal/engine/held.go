@@ -323,7 +323,7 @@ func (h *heldConn) send(j Job) timeline.Class {
 func (h *heldConn) write(j Job) {
 	e := h.held
 	h.attempt = e.attempt(j, e.Clock.Now())
-	h.attempt.outcome.Reused, h.attempt.outcome.Peer = true, h.conn.Peer
+	h.attempt.outcome.Reused, h.attempt.outcome.Peer = true, e.Peers.id(h.conn.Peer)
 	h.state = awaitingAnswer
 	if err := e.Requester.write(&h.attempt, h.conn); err != nil {
 		h.state, h.broken = ended, err
@@ -575,7 +575,7 @@ func (h *heldConn) end(kind timeline.HeldKind, now time.Duration) timeline.HeldC
 		From:     FloorMicros(last.sent),
 		Answered: CeilMicros(last.at),
 		At:       CeilMicros(now),
-		Peer:     h.conn.Peer,
+		Peer:     h.held.Peers.id(h.conn.Peer),
 		Backend:  last.backend,
 	}
 }

@@ -9,3 +9,9 @@ type Notes struct {
 	Failovers failovers
 	Changes   heldChanges
 }
+
+// Forget forgets the backends and peers that no request has referred to since the call before.
+func (n *Notes) Forget() {
+	n.Backends.Forget()
+	n.Peers.Forget()
+}

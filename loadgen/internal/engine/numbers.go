@@ -103,7 +103,8 @@ type peers struct {
 	numbers[netip.AddrPort, timeline.Peer]
 }
 
-// id returns addr's number, a new one for a new address.
+// id returns addr's number, a new one for a new address. It must be asked for each request: a connection may last for
+// longer than an unused number.
 func (p *peers) id(addr netip.AddrPort) uint16 {
 	if !addr.IsValid() {
 		return 0

@@ -270,7 +270,7 @@ func (s *poolConn) send(j Job) bool {
 	}
 	a := &s.attempt
 	*a = s.pool.attempt(j, sent)
-	a.outcome.Reused, a.outcome.Peer = s.used, s.conn.Peer
+	a.outcome.Reused, a.outcome.Peer = s.used, s.pool.Peers.id(s.conn.Peer)
 	s.used = true
 	if err := s.pool.write(a, s.conn); err != nil {
 		s.pool.failed(a, err, wire.Sending, s.conn)

@@ -284,7 +284,7 @@ func (c *streamConn) write(attempt attempt) {
 	e, s := c.engine, c.stream()
 	s.attempt = attempt
 	a := &s.attempt
-	a.outcome.Reused, a.outcome.Peer = c.used, c.conn.Peer
+	a.outcome.Reused, a.outcome.Peer = c.used, e.Peers.id(c.conn.Peer)
 	c.used = true
 	message := c.http2.Begin(&s.HTTP2Stream)
 	s.StartReply(&s.reply)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/netip"
 	"sync"
 	"syscall"
 	"time"
@@ -16,10 +17,10 @@ import (
 
 // A Conn is a connection to a target.
 type Conn struct {
-	net.Conn               // requests and replies: TCP, TLS over it, or a [DatagramSocket]
-	Below    Transport     // what lies below
-	Br       *bufio.Reader // nil while the connection holds no read buffer
-	Peer     uint16        // the number of its remote address
+	net.Conn                // requests and replies: TCP, TLS over it, or a [DatagramSocket]
+	Below    Transport      // what lies below
+	Br       *bufio.Reader  // nil while the connection holds no read buffer
+	Peer     netip.AddrPort // its remote address
 	Clock    timeline.Clock
 	socket   socket
 	Patience patience // of who reads a reply; nil for none
