@@ -89,14 +89,18 @@ func freshCut(v *evidence.Evidence, w *model.Window) string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(fresh)) {
 		if slices.ContainsFunc(v.Traffic.Measured(v.Traffic.Targets[name]).Outages, func(u model.Window) bool {
-			return evidence.Count(u.Classes, timeline.Reset, timeline.EOF) > 0 &&
-				!slices.ContainsFunc(v.Services.Pods(w), func(p *model.Pod) bool {
-					return p.TerminatingBy(u.End.Latest) && (p.Gone == nil || p.Gone.Latest >= u.Start.Earliest) ||
-						p.Exited != nil && p.Exited.Overlaps(u.Span())
-				})
+			return evidence.Count(u.Classes, timeline.Reset, timeline.EOF) > 0 && !podEnds(v.Services.Pods(w), &u)
 		}) {
 			return name
 		}
 	}
 	return ""
+}
+
+// podEnds reports whether one of these Pods was ending during a window, or exited.
+func podEnds(pods []*model.Pod, w *model.Window) bool {
+	return slices.ContainsFunc(pods, func(p *model.Pod) bool {
+		return p.TerminatingBy(w.End.Latest) && (p.Gone == nil || p.Gone.Latest >= w.Start.Earliest) ||
+			p.Exited != nil && p.Exited.Overlaps(w.Span())
+	})
 }

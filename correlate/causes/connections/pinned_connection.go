@@ -67,6 +67,7 @@ func testPinnedConnection(c *rule.Case) rule.Finding {
 		}
 	}
 	newConnections(v, w, cutters, &f)
+	f.Oppose(cutWithoutAnEnd(v, w)...)
 	f.Lack(v.Services.Unwatched(w)...)
 	f.ExplainsAtMost(w, cut)
 	return f
@@ -181,6 +182,20 @@ func cutOtherwise(v *evidence.Evidence, w *model.Window, cutters []*evidence.Cut
 		}
 	}
 	return cut, others
+}
+
+// cutWithoutAnEnd returns the doubt that about as many requests were cut at another time, when no Pod was ending.
+func cutWithoutAnEnd(v *evidence.Evidence, w *model.Window) []evidence.Sign {
+	for i := range v.Run.Windows {
+		u := &v.Run.Windows[i]
+		cuts := evidence.Count(u.Classes, timeline.Reset, timeline.EOF)
+		if u.Target == w.Target && 2*cuts > evidence.Count(w.Classes, timeline.Reset, timeline.EOF) &&
+			!podEnds(v.Services.Pods(w), u) {
+			return []evidence.Sign{evidence.Close.Doubt(fmt.Sprintf("%s %s cut as well %s, when no Pod was ending",
+				quantity.Count(cuts, "request"), quantity.Was(cuts), quantity.Between(v.Run, u.Start)))}
+		}
+	}
+	return nil
 }
 
 // pinnedFix says how to let clients go: tell them, and wait for what is in flight.
