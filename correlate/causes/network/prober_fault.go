@@ -4,6 +4,7 @@ package network
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"lapse/correlate/causes/evidence"
@@ -181,7 +182,8 @@ func allFailed(v *evidence.Evidence, w *model.Window) rule.Finding {
 			quantity.Count(len(healthy), "direct target")),
 		For: signs,
 	}
-	switch gap := v.Watches.SilenceBeside(w); {
+	gap := v.Watches.SilenceBeside(w)
+	switch {
 	case gap != nil:
 		f.For = append(f.For, evidence.Watched.Seen(gap, "the watches brought nothing meanwhile either"))
 	case other != "":
@@ -193,6 +195,9 @@ func allFailed(v *evidence.Evidence, w *model.Window) rule.Finding {
 	}
 	if node := onlyNode(v, w); node != "" {
 		f.Oppose(evidence.Watched.Doubt("all Pods that were asked are on " + node + ": its network fits as well"))
+	} else if gap == nil && other != "" && !nearFailed(v, w) {
+		f.Oppose(evidence.Close.Doubt("the watches went on, and no Pod on the prober's own node failed: it may be " +
+			"that only Pods of different nodes could not reach each other"))
 	}
 	return f
 }
@@ -211,6 +216,15 @@ func onlyNode(v *evidence.Evidence, w *model.Window) (node string) {
 		node = t.PodNode
 	}
 	return node
+}
+
+// nearFailed reports whether the address of a Pod on the prober's own node failed meanwhile.
+func nearFailed(v *evidence.Evidence, w *model.Window) bool {
+	own := v.Traffic.Target(w)
+	return slices.ContainsFunc(v.Run.Targets, func(t model.Target) bool {
+		return t.Kind == timeline.Direct && t.Source == own.Source && t.PodNode != "" && t.PodNode == own.Node &&
+			failedWholly(v, &t, w)
+	})
 }
 
 // healthyFailed returns the evidence that nothing got through from the window's source to any of these Pods at their
