@@ -96,6 +96,7 @@ func testRouteOutlivesPod(c *rule.Case) rule.Finding {
 			"connection-tracking entries were stale is not known"))
 	}
 	f.Lack(nothingAfter(&r, w)...)
+	f.Lack(lostPacket(&r, w)...)
 	f.Oppose(r.NotTheirs()...)
 	f.Lack(r.NotProbed(v.Addresses, w)...)
 	f.Oppose(r.FailedBefore(v.Endings, w)...)
@@ -262,6 +263,22 @@ func nothingAfter(r *evidence.Race, w *model.Window) []evidence.Sign {
 	}
 	return []evidence.Sign{evidence.Measured.Doubt("no failed request was certainly sent after it had stopped: it " +
 		"may have cut those under way when it exited")}
+}
+
+// fewTimeouts is how many connect timeouts may all be lost packets.
+const fewTimeouts = 2
+
+// lostPacket returns the doubt that a packet was lost: only a few connections timed out, and so long after a Pod's
+// endpoint had left that routes have usually followed. A refusal is an answer.
+func lostPacket(r *evidence.Race, w *model.Window) []evidence.Sign {
+	for _, s := range r.Stops {
+		if least := s.ProxyLag().Min; w.Failed <= fewTimeouts && evidence.Only(w.Classes, timeline.TimeoutConnect) &&
+			least >= evidence.TooLate && s.Late() == "" && !s.Outside {
+			return []evidence.Sign{evidence.Measured.Doubt(fmt.Sprintf("%s, ≥ %s after the endpoint of %s had left: "+
+				"a lost packet fits as well", quantity.ClassCounts(w.Classes), quantity.Lowest(least), s.Pod.Name))}
+		}
+	}
+	return nil
 }
 
 // raceOthers asks the other Pods' own addresses: if ready ones failed too, more was wrong than stale routes.
