@@ -78,29 +78,21 @@ func testIdleRace(c *rule.Case) rule.Finding {
 // freshCut names a target that opens a connection for each request and was cut while no Pod of the Service was
 // ending, at any time in the run; "" if none was.
 func freshCut(v *evidence.Evidence, w *model.Window) string {
-	fresh := map[string]bool{}
+	fresh, pods := map[string]bool{}, v.Services.Pods(w)
 	for i := range v.Run.Targets {
 		if t := &v.Run.Targets[i]; t.Kind == timeline.New && v.Traffic.ShareRoutes(t, v.Traffic.Target(w)) {
 			fresh[t.Name] = true
 		}
 	}
-	for _, p := range v.Services.Pods(w) {
+	for _, p := range pods {
 		fresh[v.Addresses.DirectName(w, p)] = true
 	}
 	for _, name := range slices.Sorted(maps.Keys(fresh)) {
 		if slices.ContainsFunc(v.Traffic.Measured(v.Traffic.Targets[name]).Outages, func(u model.Window) bool {
-			return evidence.Count(u.Classes, timeline.Reset, timeline.EOF) > 0 && !podEnds(v.Services.Pods(w), &u)
+			return evidence.Count(u.Classes, timeline.Reset, timeline.EOF) > 0 && !evidence.AnyEnds(pods, &u)
 		}) {
 			return name
 		}
 	}
 	return ""
-}
-
-// podEnds reports whether one of these Pods was ending during a window, or exited.
-func podEnds(pods []*model.Pod, w *model.Window) bool {
-	return slices.ContainsFunc(pods, func(p *model.Pod) bool {
-		return p.TerminatingBy(w.End.Latest) && (p.Gone == nil || p.Gone.Latest >= w.Start.Earliest) ||
-			p.Exited != nil && p.Exited.Overlaps(w.Span())
-	})
 }

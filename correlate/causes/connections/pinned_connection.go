@@ -190,7 +190,7 @@ func cutWithoutAnEnd(v *evidence.Evidence, w *model.Window) []evidence.Sign {
 		u := &v.Run.Windows[i]
 		cuts := evidence.Count(u.Classes, timeline.Reset, timeline.EOF)
 		if u.Target == w.Target && 2*cuts > evidence.Count(w.Classes, timeline.Reset, timeline.EOF) &&
-			!podEnds(v.Services.Pods(w), u) {
+			!evidence.AnyEnds(v.Services.Pods(w), u) {
 			return []evidence.Sign{evidence.Close.Doubt(fmt.Sprintf("%s %s cut as well %s, when no Pod was ending",
 				quantity.Count(cuts, "request"), quantity.Was(cuts), quantity.Between(v.Run, u.Start)))}
 		}

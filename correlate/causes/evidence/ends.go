@@ -10,7 +10,7 @@ import (
 	"lapse/timeline"
 )
 
-// This file is about the ends of containers and of endpoints.
+// This file is about the ends of Pods, of containers and of endpoints.
 
 // ProbeKilled is the reason of crashes, and of there being no endpoint: the liveness probe ended the container.
 const ProbeKilled = "liveness"
@@ -75,6 +75,14 @@ func (v *Changes) EndedByKubelet(p *model.Pod, ended *model.Event) *model.Event 
 func containerOf(e *model.Event) string {
 	name, _, _ := strings.Cut(e.Detail, " ")
 	return name
+}
+
+// AnyEnds reports whether one of these Pods was ending during a window, or exited.
+func AnyEnds(pods []*model.Pod, w *model.Window) bool {
+	return slices.ContainsFunc(pods, func(p *model.Pod) bool {
+		return p.TerminatingBy(w.End.Latest) && (p.Gone == nil || p.Gone.Latest >= w.Start.Earliest) ||
+			p.Exited != nil && p.Exited.Overlaps(w.Span())
+	})
 }
 
 // SignsOfEnd returns what was watched of a Pod's end: what came before its stop, or may have, and what came after.
