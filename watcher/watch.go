@@ -200,7 +200,7 @@ const (
 	couldNotResume = "the watch could not be resumed: all objects were listed again, " +
 		"and changes in between may be missing"
 	notResumed = "the watch broke and was not resumed before the end: changes in between are missing"
-	wasOff = "it was not watched, and changes in between are missing"
+	wasOff     = "it was not watched, and changes in between are missing"
 )
 
 // relist lists the objects, and sets the version to watch from.
