@@ -17,14 +17,34 @@ import (
 type Requester struct {
 	connector
 	Inflight  *Inflight
-	perSecond atomic.Uint64 // the rate, as math.Float64bits
+	perSecond atomic.Uint64            // the rate, as math.Float64bits
+	was       atomic.Pointer[pastRate] // nil: none that matters
+}
+
+// A pastRate is a higher rate, whose requests may be open until an instant.
+type pastRate struct {
+	rate  float64
+	until time.Duration
 }
 
 // Rate returns how many requests are due per second.
 func (q *Requester) Rate() float64 { return math.Float64frombits(q.perSecond.Load()) }
 
-// SetRate changes it.
-func (q *Requester) SetRate(rate float64) { q.perSecond.Store(math.Float64bits(rate)) }
+// SetRate changes it. Only one goroutine may, at a time.
+func (q *Requester) SetRate(rate float64) {
+	if highest := q.highestOpen(); rate < highest {
+		q.was.Store(&pastRate{highest, q.Clock.Now() + q.Timeout + stall.Reprieve})
+	}
+	q.perSecond.Store(math.Float64bits(rate))
+}
+
+// highestOpen returns the highest rate of which requests may be open.
+func (q *Requester) highestOpen() float64 {
+	if was := q.was.Load(); was != nil && q.Clock.Now() < was.until {
+		return max(was.rate, q.Rate())
+	}
+	return q.Rate()
+}
 
 // interval returns the time between two due instants.
 func (q *Requester) interval() time.Duration {
@@ -33,12 +53,12 @@ func (q *Requester) interval() time.Duration {
 
 // MaxOpen returns how many requests may be open at once. In an honest open loop a stalled service collects rate ×
 // timeout of them, and some more after a stop of the prober (see reprieve); what exceeds this cap is a sign that the
-// service lets us wait.
+// service lets us wait. After a lower rate, those of the one before are awaited first.
 func (q *Requester) MaxOpen() int {
 	if q.MaxInUse > 0 {
 		return q.MaxInUse
 	}
-	return int(math.Ceil(q.Rate()*(q.Timeout+stall.Reprieve).Seconds())) + q.Keep
+	return int(math.Ceil(q.highestOpen()*(q.Timeout+stall.Reprieve).Seconds())) + q.Keep
 }
 
 // A Job is one request that is due.

@@ -3,8 +3,11 @@ package engine
 import (
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"golang.org/x/net/http2"
 
@@ -21,6 +24,32 @@ func aRequester(clock timeline.Clock, rate float64) *Requester {
 	q.Shared = Shared{Clock: clock, Log: slog.New(slog.DiscardHandler), Stalls: &stall.Detector{}, Notes: &Notes{}}
 	q.SetRate(rate)
 	return q
+}
+
+// A service that takes its time has as many requests open as are sent meanwhile. When the rate is lowered, they are still
+// open, and the next one is not refused for that.
+func TestALowerRateRefusesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := aRequester(timeline.StartClock(), 200)
+		most := q.MaxOpen()
+		expect := func(after time.Duration, want int) {
+			t.Helper()
+			if time.Sleep(after); q.MaxOpen() != want {
+				t.Errorf("%d requests may be open, want %d", q.MaxOpen(), want)
+			}
+		}
+		open := q.Timeout + stall.Reprieve
+		q.SetRate(100)
+		expect(open/2, most)
+		q.SetRate(5)
+		expect(open-time.Millisecond, most)
+		expect(time.Millisecond, int(math.Ceil(5*open.Seconds())))
+		q.SetRate(200)
+		expect(0, most)
+		q.SetRate(5)
+		q.SetRate(400)
+		expect(0, int(math.Ceil(400*open.Seconds())))
+	})
 }
 
 // overHTTP2 returns a connection of HTTP/2 after both prefaces, and its other end.
