@@ -28,8 +28,9 @@ const hlogInterval = time.Second
 
 // writeLatencies writes a run's latencies in HdrHistogram's log format: a histogram per target and second
 // with at least one answer, tagged with the target's name. Latency counts from when a request was due
-// (so no correction for coordinated omission is to be added), of requests that ended ok, and each
-// counts in the second of the run's clock in which it was due. Values are nanoseconds with 3 significant digits.
+// (so no correction for coordinated omission is to be added), of requests that ended ok and were not delayed
+// by the prober, and each counts in the second of the run's clock in which it was due. Values are nanoseconds with 3
+// significant digits.
 //
 // It reads the run's batches once and holds the seconds that may still get answers. An answer that
 // comes later than that gets a line of its own for its second; tools add them up. If the batches end
@@ -89,7 +90,7 @@ func (l *latencyLog) header() error {
 	start := l.run.Meta.T0.UnixMilli()
 	lines := []func() error{
 		func() error {
-			return l.log.OutputComment("[Lapse: latency from due of requests that ended ok, in nanoseconds]")
+			return l.log.OutputComment("[Lapse: latency from due of requests that ended ok, not delayed by Lapse, in nanoseconds]")
 		},
 		l.log.OutputLogFormatVersion,
 		func() error { return l.log.OutputStartTime(start) },
@@ -149,7 +150,7 @@ func (l *latencyLog) add(requests []timeline.Request) {
 	for _, r := range requests {
 		due := l.clocks.Place(l.source[r.Target], r.Due, r.Sent, r.Done).Due
 		l.newest = max(l.newest, due)
-		if r.Class != timeline.OK {
+		if r.Class != timeline.OK || r.Delayed {
 			continue
 		}
 		slot := l.slot(due)
