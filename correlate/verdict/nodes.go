@@ -203,10 +203,14 @@ func wasDown(states []*model.Event) bool {
 	})
 }
 
+// ToldDown is how long before the API tells so a node may have gone down: up to 55 s after its last lease, which may be
+// 10 s old (--node-monitor-grace-period 50 s and --node-monitor-period 5 s of kube-controller-manager), and a margin.
+const ToldDown = 75 * time.Second
+
 // awaited returns the parts of a missing period in which the node was to send requests. It was not while it was down:
 // if it was cordoned when the period began, and was then no longer ready or there, it is rebooted or removed after a
-// drain, until [starting] after it is ready again. Of a node that was not cordoned it may be that only this process
-// cannot reach it.
+// drain, from [ToldDown] before until [starting] after it is ready again. Of a node that was not cordoned it may be that
+// only this process cannot reach it.
 func (n *nodeView) awaited(missing windows.Period) []windows.Period {
 	cordoned, isDown := false, false
 	var down []windows.Period
@@ -221,7 +225,7 @@ func (n *nodeView) awaited(missing windows.Period) []windows.Period {
 			}
 			isDown = false
 		case cordoned && !isDown && missing.From <= e.At.Latest && e.At.Earliest <= missing.To:
-			p := missing
+			p := windows.Period{From: max(missing.From, e.At.Earliest-ToldDown), To: missing.To}
 			if down != nil {
 				p.From = e.At.Latest
 			}

@@ -192,6 +192,11 @@ func TestEachNodeMustObserveEnough(t *testing.T) {
 			goesOn(tl, time.Minute)
 		}, ExitInconclusive, "node4 observed nothing"},
 		{"a drained node was rebooted", func(tl *model.Timeline) { goesDown(tl, "node2", "false") }, ExitPassed, ""},
+		{"its prober fell silent long before it went down", func(tl *model.Timeline) {
+			goesDown(tl, "node2", "false")
+			goesOn(tl, 3*time.Minute)
+			tl.Events[len(tl.Events)-1].At = model.Instant{Earliest: 93 * second, Latest: 94 * second}
+		}, ExitInconclusive, "was silent for 10 s"},
 		{"it was ready again, and its prober did not come back", func(tl *model.Timeline) {
 			goesDown(tl, "node2", "false")
 			ready(tl, "node2", "unknown", 19*second)

@@ -4,12 +4,12 @@ import (
 	"maps"
 	"time"
 
+	"lapse/correlate/verdict"
 	"lapse/timeline"
 )
 
 // leaving follows the nodes that others measure from, and what is heard of these. A drained node that is rebooted or
-// removed takes its prober with it. The API tells that it is not ready up to 55 s after its last lease, which may be
-// 10 s old: --node-monitor-grace-period (50 s) and --node-monitor-period (5 s) of kube-controller-manager.
+// removed takes its prober with it.
 type leaving struct {
 	nodes    map[timeline.SourceID]string        // of the probers
 	heard    map[timeline.SourceID]time.Duration // when a prober told of requests last
@@ -18,7 +18,7 @@ type leaving struct {
 }
 
 // mostLeaving is how long a run goes on for a drained node whose prober is not heard of any more.
-const mostLeaving = 75 * time.Second
+const mostLeaving = verdict.ToldDown
 
 // silentFor is how long nothing was heard of a prober that is forgotten when another one comes: of one that measures
 // something is heard each few seconds.
