@@ -209,8 +209,8 @@ const ToldDown = 75 * time.Second
 
 // awaited returns the parts of a missing period in which the node was to send requests. It was not while it was down:
 // if it was cordoned when the period began, and was then no longer ready or there, it is rebooted or removed after a
-// drain, from [ToldDown] before until [starting] after it is ready again. Of a node that was not cordoned it may be that
-// only this process cannot reach it.
+// drain: from [ToldDown] before that until [starting] after it is ready again. Of a node that was not cordoned it may
+// be that only this process cannot reach it.
 func (n *nodeView) awaited(missing windows.Period) []windows.Period {
 	cordoned, isDown := false, false
 	var down []windows.Period

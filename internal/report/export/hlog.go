@@ -90,7 +90,8 @@ func (l *latencyLog) header() error {
 	start := l.run.Meta.T0.UnixMilli()
 	lines := []func() error{
 		func() error {
-			return l.log.OutputComment("[Lapse: latency from due of requests that ended ok, not delayed by Lapse, in nanoseconds]")
+			return l.log.OutputComment("[Lapse: latency from due of requests that ended ok, not delayed by Lapse, " +
+				"in nanoseconds]")
 		},
 		l.log.OutputLogFormatVersion,
 		func() error { return l.log.OutputStartTime(start) },
