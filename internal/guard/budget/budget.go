@@ -23,8 +23,8 @@ const (
 	Least = 0.1
 	// Default is the budget of a guard, in requests per second. A node remembers a closed connection for two minutes,
 	// and kube-proxy lets it remember 131072 or more. Of 4000 some 2000 are sent, as few Pods are in transition at
-	// once; two thirds are new connections: 120000 in the minute and a half of a disruption. It takes 0.3 core, and a
-	// whole one where each request on a new connection takes 0.5 ms of CPU, as in slow virtual machines.
+	// once; two thirds are new connections: 120000 in the minute and a half of a disruption. That is 0.4 core at
+	// 0.2 ms for each request, and 0.8 on a machine that takes 0.4 ms: docs/measured/cost.md.
 	Default = 4000
 	// calm is how long a higher rate must fit until those under disruption get it.
 	calm = time.Minute
