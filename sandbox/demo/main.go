@@ -43,7 +43,7 @@ const (
 func main() {
 	var files drill.Files
 	files.Flags(flag.CommandLine)
-	rate := flag.Int("rate", 300, "requests per second, each of new and reused connections, from all nodes together")
+	rate := flag.Int("rate", 150, "requests per second, each of new and reused connections, from all nodes together")
 	drill.Main("demo", func(ctx context.Context) error { return demo(ctx, files, *rate) })
 }
 
