@@ -13,7 +13,7 @@ export CGO_ENABLED := 0
 GOFLAGS_BUILD := -ldflags "-s -w -X $(MODULE)/internal/run/version.Version=$(VERSION) \
   -X $(MODULE)/internal/run/version.Homepage=$(HOMEPAGE) -X $(MODULE)/internal/cli.builtInImage=$(IMAGE)"
 
-.PHONY: help build image sandbox demo quick test test-all test-ci test-long test-real test-race test-modules test-path lint-all test-release release truth test-ui test-sandbox test-e2e test-e2e-ci test-e2e-long bench bench-go golden ui rollouts routes sweep paired leads hour lab scale module clean FORCE
+.PHONY: help build image sandbox demo quick test test-short test-all test-ci test-long test-real test-race test-modules test-path lint-all test-release release truth test-ui test-sandbox test-e2e test-e2e-ci test-e2e-long bench bench-go golden ui rollouts routes sweep paired leads hour lab scale module clean FORCE
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -21,7 +21,7 @@ help:
 ## make demo      a drain measured on a real cluster on this machine, before and after the fix
 ## make quick     formatting, vet, staticcheck, Go tests without root, browser, cluster and real time
 ## make test      quick, then real sockets, the page in a browser, and five end-to-end tests on that cluster
-## make test-ci   what CI runs after make test: more linters, a release made twice, the race detector, the sandbox, most end-to-end tests, scenarios of the lab
+## make test-ci   more linters, a release made twice, the race detector (which CI has on from make test on), the sandbox, most end-to-end tests, scenarios of the lab
 ## make test-long the rest: start pages, Argo Rollouts, the guard's lead times, another module path. Run it before a release
 ## make test-all  make test-ci and make test-long
 ## make truth     the simulations that judgements are held against, with all their seeds, and a week of a guard
@@ -70,20 +70,23 @@ demo: sandbox
 	if [ -z "$$KEEP" ]; then bin/sandbox down; else echo "The cluster is still up; bin/sandbox down ends it."; fi; \
 	exit $$status
 
+# In CI the race detector is on from the start, so that no test is played twice, without it and with it.
+RACE := $(if $(CI),-race)
+
 # The first layer: no root, no browser, no cluster, no real time. Under a minute once everything is compiled, on any
 # system that Go builds for.
 quick: bin/staticcheck
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt: $$unformatted"; exit 1; fi
 	go vet ./...
 	bin/staticcheck ./...
-	go test -short ./...
+	$(MAKE) --no-print-directory test-short
 
 # The second: real sockets and real time, the page in a browser, and what Lapse is for on a real cluster.
 test: quick test-real test-ui test-e2e
 
 # The third: everything else. A machine with two slow processors plays the first two layers and test-ci in an hour.
 test-all: test-ci test-long
-test-ci: lint-all test-release test-race test-modules test-sandbox test-e2e-ci
+test-ci: lint-all test-release $(if $(RACE),,test-race) test-modules test-sandbox test-e2e-ci
 test-long: test-path test-e2e-long
 
 # What measures over real sockets, in real time, or looks at the page in a browser: see internal/layer. Vet compiles
@@ -94,17 +97,31 @@ REALTIME := $(shell grep -rl --include='*_test.go' 'layer\.Real' loadgen interna
 
 LONGEST := ^(TestSelftestKeepsItsPromises|TestTruthOfAStaleUDPTranslation|TestRunBeginsWithoutAProber.*)$$
 
+ifndef RACE
+
+test-short:
+	go test -short ./...
+
 test-real: needs $(UI)/node_modules bin/gotest
 	go vet $(REALTIME)
 	bin/gotest -p 1 -timeout 20m -skip '$(LONGEST)' -- $(REALTIME)
 
-# The race detector over all packages but correlate, which starts no goroutine, and the page in a browser.
-test-race: export CGO_ENABLED := 1
-test-race: needs bin/gotest
-	bin/gotest -race -timeout 20m -- $$(go list ./... | grep -vxF "$$(go list ./correlate $(REALTIME))")
-	go test -race -short ./dashboard
-	go vet -race $(REALTIME)
-	bin/gotest -race -p 1 -timeout 20m -- $(filter-out ./dashboard,$(REALTIME))
+else # over all but correlate, which starts no goroutine, and the page in a browser
+
+test-short: needs bin/gotest
+	go test -short ./correlate
+	CGO_ENABLED=1 bin/gotest -race -timeout 20m -- $$(go list ./... | grep -vxF "$$(go list ./correlate $(REALTIME))")
+	CGO_ENABLED=1 go test -race -short ./dashboard
+
+test-real: needs $(UI)/node_modules bin/gotest
+	bin/gotest -p 1 -timeout 20m -- ./dashboard
+	CGO_ENABLED=1 go vet -race $(REALTIME)
+	CGO_ENABLED=1 bin/gotest -race -p 1 -timeout 20m -- $(filter-out ./dashboard,$(REALTIME))
+
+endif
+
+test-race:
+	$(MAKE) --no-print-directory RACE=-race test-short test-real
 
 # The other modules' own tests.
 # What tools/ tests lies outside its modules, where the go command does not see that it has changed.
