@@ -475,7 +475,7 @@ func TestADisruptionIsMeasuredKeptAndAnsweredFor(t *testing.T) {
 		f.asked("service=shop/web&run="+passed.Run, 200, gate.Pass)
 		f.asked("service=shop/web&since="+passed.Since.Format(time.RFC3339), 200, gate.Fail)
 		f.asked("service=shop/api&node=node1", 425, gate.Pending)
-		if s := f.status("shop/web"); s.State != coordinator.Idle || s.Runs != 2 || s.Last == nil || s.Last.Run != failed.Run {
+		if s := f.status("shop/web"); s.State != coordinator.Idle || s.Runs != 2 || s.Last.Run != failed.Run {
 			t.Errorf("%+v", s)
 		}
 		text, _ := os.ReadFile(filepath.Join(dir, saved.HistoryFile))
@@ -489,6 +489,9 @@ func TestADisruptionIsMeasuredKeptAndAnsweredFor(t *testing.T) {
 		next.asked("service=shop/web&hash=5f9dd68475", 200, gate.Fail)
 		if again := next.asked("service=shop/web&run="+passed.Run, 200, gate.Pass); again != passed {
 			t.Errorf("the next guard says %+v, not %+v", again, passed)
+		}
+		if s := next.status("shop/web"); s.Runs != 2 || s.Last.Run != failed.Run {
+			t.Errorf("the next guard's status: %+v", s)
 		}
 	})
 }
@@ -592,20 +595,25 @@ func TestWhatFailsForHoursPutsNoAnswerOff(t *testing.T) {
 		f.guards("shop/web")
 		now := time.Now()
 		f.gate.Change(func(b *gate.Book) {
-			b.End("shop/web", gate.Run{ID: "r1", Began: now, Changed: now, Verdict: gate.Fail, Hashes: []string{"new"}, Rollout: true})
+			b.End("shop/web", gate.Run{ID: "r1", Began: now, Changed: now, Verdict: gate.Fail, Hashes: []string{"new"},
+				Rollout: true, Nodes: []string{"node1"}})
 		})
-		const q = "service=shop/web&hash=new"
+		const q, ofNode, ofOther = "service=shop/web&hash=new", "service=shop/web&node=node1", "service=shop/web&node=node2"
 		end := f.disrupt("shop/web", 3)
 		f.asked(q, http.StatusTooEarly, gate.Pending)
+		f.asked(ofNode, http.StatusTooEarly, gate.Pending)
 		k := f.on["shop/web"]
 		k.Stands(coordinator.Recording, "first sign: "+signs.Lasting+"2026-11-28 09:00")
 		f.asked(q, http.StatusOK, gate.Fail)
+		f.asked(ofNode, http.StatusOK, gate.Fail)
+		f.asked(ofOther, http.StatusTooEarly, gate.Pending)
 		k.Signed(signs.Sign{Class: signs.Now, Name: signs.ARequest})
 		k.Signed(signs.Sign{Class: signs.Now, Name: signs.AnEndpoint, Again: true})
 		k.Signed(signs.Sign{Class: signs.Planned, Name: "mark"})
 		f.asked(q, http.StatusOK, gate.Fail)
 		k.Signed(signs.Sign{Class: signs.Soon, Name: "rollout"})
 		f.asked(q, http.StatusTooEarly, gate.Pending)
+		f.asked(ofNode, http.StatusTooEarly, gate.Pending)
 		end()
 		f.asked(q, http.StatusOK, gate.Fail)
 	})
@@ -686,6 +694,9 @@ func TestChangedSettingsCount(t *testing.T) {
 			t.Errorf("%v, at %v", f.began, f.rate)
 		}
 		f.asked("service=shop/web&node=node1", 200, gate.Pass)
+		if s := f.status("shop/web"); s.Runs != 1 || s.Last.Verdict != gate.Pass {
+			t.Errorf("of the run before, the status has %+v", s)
+		}
 		f.rereads(settings(50), nil)
 		if f.began["shop/web"] != 2 {
 			t.Error("settings that are alike disturbed a Service")
@@ -814,7 +825,7 @@ func TestStatusesArePrinted(t *testing.T) {
 	var text strings.Builder
 	if err := Print(&text, Report{Problem: "--rat is unknown", Unsaid: "you may not create events", Services: []Status{
 		{Service: "shop/api", State: notMeasured, Since: at, Problem: "it has no ready endpoint"},
-		{Service: "shop/web", State: coordinator.Idle, Since: at, Runs: 2, Last: &Last{Run: "r2", Verdict: gate.Fail, Reason: "3 of 900 failed"}},
+		{Service: "shop/web", State: coordinator.Idle, Since: at, Runs: 2, Last: Last{Run: "r2", Verdict: gate.Fail, Reason: "3 of 900 failed"}},
 	}}); err != nil {
 		t.Fatal(err)
 	}

@@ -328,12 +328,6 @@ func (s *service) keep(run *store.Run, tl *model.Timeline) {
 	r := about(tl)
 	s.g.gate.Change(func(b *gate.Book) { b.End(s.Key(), r) })
 	s.told.End(tl, r)
-	s.mu.Lock()
-	if last := s.status.Last; last == nil || !r.Began.Before(last.Began) { // the disk may have held up an earlier run
-		s.status.Last = &Last{Run: r.ID, Began: r.Began, Verdict: r.Verdict, Reason: r.Reason}
-	}
-	s.status.Runs++
-	s.mu.Unlock()
 	s.log.Info("a disruption was measured", "run", r.ID, "verdict", r.Verdict, "reason", r.Reason)
 	s.g.running.Go(func() { s.g.conclude(tl, line) })
 }

@@ -63,11 +63,11 @@ type Status struct {
 	Failed  int                 `json:"failed,omitzero"`  // of them
 	Problem string              `json:"problem,omitzero"` // why it is not measured
 	Rate    float64             `json:"rate,omitzero"`    // requests per second to each target, if --max-rate lowers it
-	Runs    int                 `json:"runs"`             // that have ended since the guard began
-	Last    *Last               `json:"last,omitzero"`    // of them
+	Runs    int                 `json:"runs"`             // that have ended and that the gate answers for: the newest 200
+	Last    Last                `json:"last,omitzero"`    // of them
 }
 
-// A Last is the newest run that has ended.
+// A Last is the newest run that has ended; its zero value if there is none.
 type Last struct {
 	Run     string     `json:"run"`
 	Began   time.Time  `json:"began"`
@@ -175,24 +175,19 @@ func (s *service) now() Status {
 			status.Rate = rate
 		}
 	}
+	runs, r := s.g.gate.Ended(s.Key())
+	status.Runs, status.Last = runs, Last{Run: r.ID, Began: r.Began, Verdict: r.Verdict, Reason: r.Reason}
 	return status
 }
 
 // last returns the verdict of the last run, "" if there is none, and why the Service stands as it does.
 func (s *Status) last() (verdict, reason string) {
-	reason = cmp.Or(s.Problem, s.Sign)
-	if s.Last != nil {
-		return string(s.Last.Verdict), cmp.Or(reason, s.Last.Reason)
-	}
-	return "", reason
+	return string(s.Last.Verdict), cmp.Or(s.Problem, s.Sign, s.Last.Reason)
 }
 
 // run returns the run that goes on, else the last one, or "".
 func (s *Status) run() string {
-	if s.Run == "" && s.Last != nil {
-		return s.Last.Run
-	}
-	return s.Run
+	return cmp.Or(s.Run, s.Last.Run)
 }
 
 // Ask asks the guard at an address how it stands.
@@ -272,9 +267,7 @@ func (r *Report) headline() string {
 	states, verdicts := map[string]int{}, map[string]int{}
 	for _, s := range r.Services {
 		states[string(s.State)]++
-		if s.Last != nil {
-			verdicts[string(s.Last.Verdict)]++
-		}
+		verdicts[string(s.Last.Verdict)]++
 	}
 	count := func(of map[string]int, format string, names ...string) (all []string) {
 		for _, name := range names {

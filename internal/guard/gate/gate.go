@@ -153,7 +153,7 @@ func (b *Book) Fails(name string, r Run) {
 }
 
 // Lasts notes whether a disruption that is measured shows only what began long before, such as a Pod that crashes for
-// hours. While it does, it changes no answer about a rollout before it.
+// hours. While it does, it changes no answer about a rollout or a node before it.
 func (b *Book) Lasts(name, run string, lasts bool) {
 	s := b.services[name]
 	if s == nil {
@@ -185,6 +185,15 @@ func (b *Book) End(name string, r Run) {
 	maps.DeleteFunc(s.asked, func(t thing, _ asking) bool {
 		return r.about(Query{Hash: t.hash, Node: t.node})
 	})
+}
+
+// Ended returns how many runs of a Service that have ended are known, and the newest of them; its zero value if none is.
+func (b *Book) Ended(name string) (runs int, newest Run) {
+	s := b.services[name]
+	if s == nil || len(s.ended) == 0 {
+		return 0, Run{}
+	}
+	return len(s.ended), s.ended[len(s.ended)-1]
 }
 
 // Answer answers a query at now. problem says why there is no answer: the Service is not guarded, or it had no such
@@ -226,7 +235,8 @@ func (b *Book) Answer(q Query, now time.Time) (a Answer, problem string) {
 // newestOpen returns the newest disruption that may change the answer to a query once it is judged; its zero value if
 // there is none. decides is the run that decides it now.
 func (s *service) newestOpen(q Query, decides Run) (newest Run) {
-	final := q.Hash != "" && q.Since.IsZero() && decides.Rollout // until the next rollout: see [service.about]
+	// until the next rollout, or disruption of the node: see [service.about]
+	final := q.Since.IsZero() && (q.Hash != "" && decides.Rollout || q.Node != "" && decides.ID != "")
 	for _, r := range s.open {
 		if (q.Run == "" || q.Run == r.ID) && (!final || !r.lasts) {
 			newest = r

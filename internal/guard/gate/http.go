@@ -70,6 +70,13 @@ func (g *Gate) Answer(q Query) (a Answer, problem string) {
 	return a, problem
 }
 
+// Ended returns how many runs of a Service have ended, and the newest, as the book does.
+func (g *Gate) Ended(service string) (runs int, newest Run) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.book.Ended(service)
+}
+
 // look answers, and returns what is closed when the answer may be another.
 func (g *Gate) look(q Query) (a Answer, problem string, changed <-chan struct{}) {
 	g.mu.Lock()
