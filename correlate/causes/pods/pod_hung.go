@@ -49,7 +49,8 @@ func testPodHung(c *rule.Case) rule.Finding {
 	})
 	together := len(evidence.SuspectPods(hung)) > 1 && w.Share >= evidence.NearlyAll &&
 		len(v.Suspects.OthersAnswered(w, hung)) == 0
-	f := rule.Finding{Text: hungText(hung, worst), Fix: hungFix(worst, together)}
+	only := v.Services.Service(w).MostReady(w.Start.Earliest, w.Start.Latest) == 1
+	f := rule.Finding{Text: hungText(hung, worst), Fix: hungFix(worst, together, only)}
 	rule.Accuse(v, w, hung, &f)
 	f.Oppose(evidence.InParts(hung, "it was slow rather than hung")...)
 	f.Oppose(onOtherNodes(v, w, hung)...)
@@ -110,13 +111,16 @@ func hungText(hung []evidence.Suspect, worst evidence.Suspect) string {
 // noticed is how soon a readiness probe with the shortest period, its default timeout and two failures takes a Pod out.
 const noticed = 3 * time.Second
 
-// hungFix does not ask for a quicker probe where all Pods hung together: it would have taken out all of them.
-func hungFix(worst evidence.Suspect, together bool) string {
+// hungFix does not ask for a quicker probe where all Pods hung together, or where there was only one: it would have
+// left no endpoint.
+func hungFix(worst evidence.Suspect, together, only bool) string {
 	fix := fmt.Sprintf("find out what the process of %s waited for, or whether it got CPU: %d requests to its own "+
 		"address were not answered", worst.Pod.Name, worst.Outage.Failed)
 	switch {
 	case together:
 		fix += "; all hung at once: look for what they share, as a database or a node"
+	case only:
+		fix += "; it was the only ready endpoint: with ≥ 2 replicas a readiness probe can take out one that hangs"
 	case worst.Outage.Length.Min > noticed:
 		fix += fmt.Sprintf("; a readiness probe with periodSeconds 1, timeoutSeconds 1 and failureThreshold 2 takes "+
 			"it out of the endpoints after about %s", quantity.Span(noticed))
