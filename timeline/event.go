@@ -174,8 +174,8 @@ const (
 	// the wrapped command: To "running", "exited"; ExitCode; Detail: the command line
 	Command       EventKind = "command"
 	CommandOutput EventKind = "command-output" // Detail: one line
-	// Object is the node it is on; To: "measuring"; "missing", when the run began without it; "lost", when nothing more
-	// came from it; Detail: its Pod, or why
+	// Object is the node it is on; To: "measuring"; "missing", when the run began without it, or a guard's had two
+	// minutes to start; "lost", when nothing more came from it; Detail: its Pod, or why
 	ProberChanged EventKind = "prober"
 	TargetChanged EventKind = "target" // Object.Name: the target; To: "measuring", "ended"
 	// Object.Name: the target, which is asked at another rate from Seen on; From, To: requests per second. The changes

@@ -127,7 +127,7 @@ func askedNodes(tl *model.Timeline, parts map[part]map[string][]*model.Target) m
 		}
 		if n := add(e.Object.Name); !measuring[n.Node] {
 			run := windows.Period{From: baselineBegan(tl), To: tl.Run.Duration}
-			n.atMost(model.NodeCoverage{Unobserved: windows.Total(windows.Within(run, n.there))})
+			n.atMost(n.observedBy(nil, windows.Within(run, n.there), nil, false))
 		}
 	}
 	for _, byNode := range parts {
@@ -155,6 +155,7 @@ func nodeStates(tl *model.Timeline) map[string][]*model.Event {
 // presence returns when each node was to measure: in the whole run, but
 //   - from its prober's first request on, if the run did not wait for it, or the node was down when the run began and
 //     had no prober then;
+//   - from when its prober was missing, if that was not measuring before;
 //   - not from when the node was gone until a prober measured on it again, or for [starting] after it was ready.
 //
 // A node that was down throughout has no periods. Nodes with nothing of that are not in the map.
@@ -184,10 +185,10 @@ func presence(tl *model.Timeline, states map[string][]*model.Event) map[string][
 			all[last].To = min(all[last].To, e.At.Earliest)
 		case e.Kind != timeline.ProberChanged || known[node]:
 			continue
-		case e.To == "lost" && e.At.Latest <= 0 && wasDown(states[node]):
+		case !measures && e.At.Latest <= 0 && wasDown(states[node]):
 			all = nil
 		default:
-			if known[node] = true; measures {
+			if known[node] = true; e.To != "lost" {
 				all[last].From = e.At.Latest
 			}
 		}

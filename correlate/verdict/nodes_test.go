@@ -131,6 +131,20 @@ func TestEachNodeMustObserveEnough(t *testing.T) {
 			tl.Events = append(tl.Events, model.Event{Event: timeline.Event{Kind: timeline.ProberChanged, To: "missing",
 				Object: timeline.Object{Kind: "Node", Name: "node4"}}})
 		}, ExitInconclusive, "node4 observed nothing"},
+		{"a prober that was missing started late", func(tl *model.Timeline) {
+			tl.Events[3].To, tl.Events[3].At = "missing", model.Instant{Earliest: 10 * second, Latest: 10 * second}
+			measures(tl, "node3", 12*second)
+			tl.Targets[4].Measured.Earliest, tl.Targets[5].Measured.Earliest = 12*second, 12*second
+		}, ExitInconclusive, "node3 observed 86.15 % and was silent for 1.8 s"},
+		{"a prober was missing on a node that was drained and went down", func(tl *model.Timeline) {
+			tl.Events = append(tl.Events, model.Event{At: model.Instant{Earliest: 6 * second, Latest: 6 * second},
+				Event: timeline.Event{Kind: timeline.ProberChanged, To: "missing", Object: timeline.Object{Kind: "Node", Name: "node4"}}})
+			goesDown(tl, "node4", "false")
+		}, ExitPassed, ""},
+		{"a prober was missing on a node that was down when the run began", func(tl *model.Timeline) {
+			downAtFirst(tl, "node4")
+			tl.Events[len(tl.Events)-1].To = "missing"
+		}, ExitPassed, ""},
 		{"a node joined the cluster, and another one left it", func(tl *model.Timeline) {
 			begins, ends := model.Instant{Earliest: 12 * second, Latest: 12 * second}, model.Instant{Earliest: 15 * second, Latest: 15 * second}
 			tl.Events[3].At = begins

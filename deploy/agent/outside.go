@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,11 +28,12 @@ type Handed struct {
 	Source timeline.SourceID `json:"source"`
 	Number int               `json:"number"` // counts from 0: a repeated number is taken once
 
-	Syncs    []timeline.Sync    `json:"syncs,omitempty"`
-	Backends []timeline.Backend `json:"backends,omitempty"`
-	Peers    []timeline.Peer    `json:"peers,omitempty"`
-	Batches  []timeline.Batch   `json:"batches,omitempty"`
-	Events   []timeline.Event   `json:"events,omitempty"`
+	Syncs    []timeline.Sync      `json:"syncs,omitempty"`
+	Backends []timeline.Backend   `json:"backends,omitempty"`
+	Peers    []timeline.Peer      `json:"peers,omitempty"`
+	Held     []timeline.HeldBatch `json:"held,omitempty"`
+	Batches  []timeline.Batch     `json:"batches,omitempty"`
+	Events   []timeline.Event     `json:"events,omitempty"`
 
 	Last bool `json:"last,omitzero"` // nothing more will come
 }
@@ -45,6 +47,9 @@ func (h *Handed) Facts() (facts []timeline.Fact) {
 		facts = append(facts, f)
 	}
 	for _, f := range h.Peers {
+		facts = append(facts, f)
+	}
+	for _, f := range h.Held {
 		facts = append(facts, f)
 	}
 	for _, f := range h.Batches {
@@ -65,6 +70,8 @@ func (h *Handed) Add(f timeline.Fact) {
 		h.Backends = append(h.Backends, f)
 	case timeline.Peer:
 		h.Peers = append(h.Peers, f)
+	case timeline.HeldBatch:
+		h.Held = append(h.Held, f)
 	case timeline.Batch:
 		h.Batches = append(h.Batches, f)
 	case timeline.Event:
@@ -74,25 +81,7 @@ func (h *Handed) Add(f timeline.Fact) {
 
 // own reports whether every fact is the prober's own.
 func (h *Handed) own() bool {
-	for _, f := range h.Facts() {
-		source := timeline.SourceID(0)
-		switch f := f.(type) {
-		case timeline.Sync:
-			source = f.Source
-		case timeline.Backend:
-			source = f.Source
-		case timeline.Peer:
-			source = f.Source
-		case timeline.Batch:
-			source = f.Source
-		case timeline.Event:
-			source = f.Source
-		}
-		if source != h.Source {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(h.Facts(), func(f timeline.Fact) bool { return timeline.SourceOf(f) != h.Source })
 }
 
 // An OutsideService is a run that a prober outside the cluster can join.

@@ -71,7 +71,11 @@ func TestWhatIsMeasuredOutsideArrivesOnce(t *testing.T) {
 	request.Class, request.Peer, request.Connect = timeline.Refused, 1, 300
 	sent := Handed{Source: 3, Number: 0}
 	want := []timeline.Fact{
-		timeline.Sync{Source: 3, At: 5, Min: -1, Max: 2}, timeline.Peer{Source: 3, ID: 1},
+		timeline.Sync{Source: 3, At: 5, Min: -1, Max: 2}, timeline.Backend{Source: 3, ID: 1, Name: "web-1"}, timeline.Peer{Source: 3, ID: 1},
+		timeline.HeldBatch{Source: 3, FirstSeq: 4, Changes: []timeline.HeldChange{{
+			Target: 8, Conn: 9, Kind: timeline.HeldCut, Class: timeline.Reset, From: time.Second, Answered: time.Second + time.Millisecond, At: 2 * time.Second,
+			Warned: true, Stopped: true, Backend: 1, Peer: 1,
+		}}},
 		timeline.Batch{Source: 3, Requests: []timeline.Request{request}, Watermarks: []timeline.Watermark{{Target: 7, Due: time.Second}}},
 		timeline.Event{Source: 3, Kind: timeline.TargetChanged, To: "measuring"},
 	}
@@ -96,7 +100,7 @@ func TestAProberOutsideStatesOnlyItsOwnFacts(t *testing.T) {
 	run := &openRun{fakeRun: newFakeRun(t)}
 	client := NewClient(dialTo(t, newHandler(run, nil), new(atomic.Bool)))
 	defer client.Close()
-	for _, f := range []timeline.Fact{timeline.Batch{Source: 1}, timeline.Event{}, timeline.Sync{Source: 2}, timeline.Peer{}, timeline.Backend{Source: 1}} {
+	for _, f := range []timeline.Fact{timeline.Batch{Source: 1}, timeline.Event{}, timeline.Sync{Source: 2}, timeline.Peer{}, timeline.Backend{Source: 1}, timeline.HeldBatch{Source: 1}} {
 		h := Handed{Source: 3}
 		h.Add(f)
 		if _, err := client.Hand(t.Context(), h); err == nil || !strings.Contains(err.Error(), "another source") {

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -33,6 +34,9 @@ type fleet struct {
 
 	full  map[timeline.SourceID][]asked // what a process asks; owned by the loop
 	ready []*joining                    // that wait for the next refresh; owned by the loop
+
+	// absent has nodes that are up and not measured from: since when, or [recorded]. It is owned by the loop.
+	absent map[string]time.Duration
 }
 
 // asked is a target of a process, with its full rate.
@@ -67,6 +71,7 @@ func (f *fleet) leave(node string, now time.Duration) {
 func (m *measurement) newFleet(c *crew) *fleet {
 	return &fleet{
 		crew: c, processes: map[string]*joined{}, full: map[timeline.SourceID][]asked{},
+		absent: map[string]time.Duration{},
 		party: party{
 			clock: m.Clock, put: m.Queue.Put, calls: m.Calls, join: m.join,
 			over: make(chan struct{}), done: make(chan struct{}), answers: m.opts.Timeout, full: m.reads,
@@ -139,10 +144,36 @@ func (m *measurement) join(j *joining) {
 		}
 		delete(m.fleet.full, j.source)
 		m.fleet.leave(j.node, m.Clock.Now())
+		m.fleet.absent[j.node] = recorded
 	case m.fleet.also:
 		m.fleet.ready = append(m.fleet.ready, j)
 	default:
 		m.assign(j, 0)
+	}
+}
+
+// mostStarting is how long a guard's prober may take to measure from a node that is up: its Pod pulls the image, and
+// waits for its keys.
+const mostStarting = 2 * time.Minute
+
+// recorded stands for since when nothing is measured from a node, if a fact tells that nothing is.
+const recorded = time.Duration(math.MaxInt64)
+
+// noteMissing records the nodes that are up and that nothing has been measured from for [mostStarting], each once.
+func (m *measurement) noteMissing(now time.Duration) {
+	f, missing := m.fleet, m.fleet.missing()
+	maps.DeleteFunc(missing, func(node, _ string) bool {
+		of := f.processes[node]
+		return m.IsDown(node) || of != nil && of.measuring > 0
+	})
+	maps.DeleteFunc(f.absent, func(node string, _ time.Duration) bool { return missing[node] == "" })
+	for _, node := range slices.Sorted(maps.Keys(missing)) {
+		if since, known := f.absent[node]; !known {
+			f.absent[node] = now
+		} else if now-since >= mostStarting {
+			m.proberIs("missing", node, missing[node])
+			f.absent[node] = recorded
+		}
 	}
 }
 

@@ -115,6 +115,35 @@ func runWith(t *testing.T, m *measurement, w *workstation) *model.Timeline {
 	return tl
 }
 
+// What becomes of the connections that the workstation holds is on the run's timeline.
+func TestConnectionsAreHeldFromOutside(t *testing.T) {
+	layer.Real(t)
+	server := runtest.StartServer(t)
+	defer server.Close()
+	m, w, _ := outsideRun(t, server)
+	w.opts.Kinds, w.opts.Held, w.opts.Heartbeat = []string{"new", "held"}, 4, time.Second
+	stand, lost := 0, 0
+	m.Live.Observers = append(m.Live.Observers, factObserver(func(f timeline.Fact) {
+		b, _ := f.(timeline.HeldBatch)
+		for _, c := range b.Changes {
+			switch {
+			case c.Kind == timeline.HeldOpened && lost == 0:
+				if stand++; stand == 4 {
+					server.Cut(faultserver.Reset, 1)
+				}
+			case c.Kind == timeline.HeldCut:
+				if lost++; lost == 4 {
+					m.Request(measure.PhaseRequest{Phase: timeline.PhaseSettling, Reason: ""})
+				}
+			}
+		}
+	}))
+	tl := runWith(t, m, w)
+	if len(tl.Held) != 1 || tl.Held[0].Stood != 4 || tl.Held[0].Cut != 4 {
+		t.Errorf("held: %+v", tl.Held)
+	}
+}
+
 // Where the workstation is lost, the run ends in time, and what it had not handed over is unobserved, never down.
 func TestALostWorkstationIsUnobserved(t *testing.T) {
 	layer.Real(t)

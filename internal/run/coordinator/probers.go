@@ -72,7 +72,7 @@ func (all *Many) joinProbers(m *measurement) {
 			all.crew.serve(ctx, &m.fleet.party)
 		case <-ctx.Done():
 		}
-	}})
+	}}, measure.Part{Refresh: m.noteMissing})
 	m.Armed.Places, m.Armed.Late = m.places, tellsLate
 }
 

@@ -333,6 +333,81 @@ func TestAMeasurementForgetsNodesThatAreGone(t *testing.T) {
 	})
 }
 
+// A guard's run tells of a node that is up and that no prober has measured from, once it has had the time to start. A
+// loss is told at once, and not again.
+func TestAGuardTellsOfANodeThatNoProberMeasuresFrom(t *testing.T) {
+	const noAnswer = "Pod prober-of-node3 runs, and does not answer"
+	nodeIs := func(m *measurement, kind timeline.EventKind, to string) {
+		m.Add(timeline.Event{Kind: kind, To: to, Object: timeline.Object{Kind: "Node", Name: "node3"}})
+	}
+	joins := func(m *measurement) timeline.SourceID {
+		j := &joining{node: "node3", pod: "prober-of-node3", assigned: make(chan agent.Assignment, 1)}
+		m.join(j)
+		m.assignReady(0)
+		return (<-j.assigned).Source
+	}
+	for name, tt := range map[string]struct {
+		do   map[time.Duration]func(m *measurement)
+		want []string
+	}{
+		"it does not answer": {nil, []string{"120 missing"}},
+		"it answers in time": {map[time.Duration]func(*measurement){110 * time.Second: func(m *measurement) { joins(m) }}, []string{"110 measuring"}},
+		"it answers late":    {map[time.Duration]func(*measurement){200 * time.Second: func(m *measurement) { joins(m) }}, []string{"120 missing", "200 measuring"}},
+		"its node is ready late": {map[time.Duration]func(*measurement){
+			0: func(m *measurement) {
+				nodeIs(m, timeline.NodeReady, "false")
+				nodeIs(m, timeline.NodeSchedulable, "true")
+			},
+			90 * time.Second: func(m *measurement) { nodeIs(m, timeline.NodeReady, "true") },
+		}, []string{"210 missing"}},
+		"its node is gone before": {map[time.Duration]func(*measurement){
+			0: func(m *measurement) {
+				m.Add(timeline.Event{Kind: timeline.NodeSchedulable, To: "true", Object: timeline.Object{Kind: "Node", Name: "node1"}})
+			},
+		}, nil},
+		"its Pod is gone before": {map[time.Duration]func(*measurement){
+			110 * time.Second: func(m *measurement) { m.fleet.forgetNodes(nil) },
+			115 * time.Second: func(m *measurement) { m.fleet.note("node3", noAnswer) },
+		}, []string{"235 missing"}},
+		"it measured, is silent, and is lost": {map[time.Duration]func(*measurement){
+			0:                 func(m *measurement) { joins(m) },
+			10 * time.Second:  func(m *measurement) { m.fleet.note("node3", noAnswer) },
+			180 * time.Second: func(m *measurement) { m.join(&joining{node: "node3", lost: errEnded, source: 2}) },
+		}, []string{"0 measuring", "180 lost"}},
+		"it measured, and its next Pod does not answer": {map[time.Duration]func(*measurement){
+			0: func(m *measurement) { joins(m) },
+			10 * time.Second: func(m *measurement) {
+				m.join(&joining{node: "node3", lost: errEnded, source: 2})
+				m.fleet.forgetNodes(nil)
+			},
+			20 * time.Second: func(m *measurement) { m.fleet.note("node3", noAnswer) },
+		}, []string{"0 measuring", "10 lost", "140 missing"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := sharedMeasurement(30)
+				m.fleet.note("node3", noAnswer)
+				var told []string
+				m.Armed.Fact = func(f timeline.Fact) {
+					if e, ok := f.(timeline.Event); ok && e.Kind == timeline.ProberChanged {
+						told = append(told, fmt.Sprint(e.Seen.Seconds(), " ", e.To))
+					}
+				}
+				for range 300 {
+					if do := tt.do[m.Clock.Now()]; do != nil {
+						do(m)
+					}
+					m.noteMissing(m.Clock.Now())
+					time.Sleep(time.Second) // of virtual time
+				}
+				if !slices.Equal(told, tt.want) {
+					t.Errorf("told %q, want %q", told, tt.want)
+				}
+			})
+		})
+	}
+}
+
 // Who is idle seldom gets a comparison of clocks, and who is not gets each one. While all are idle there are few, fewest
 // if the process is heard from.
 func TestClocksAreComparedSeldomWhileNothingHappens(t *testing.T) {

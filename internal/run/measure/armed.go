@@ -115,6 +115,10 @@ func (l *Loop) MostRate() float64 {
 // the facts may call it.
 func (l *Loop) Announced() string { return l.armed.soon }
 
+// IsDown reports whether a node is not ready, or gone, as far as a loop that waits for signs knows. Only the goroutine
+// that owns the facts may call it.
+func (l *Loop) IsDown(node string) bool { return l.armed.isDown(node) }
+
 // again reports whether the loop waits for the next sign after a run.
 func (l *Loop) again() bool { return l.Armed != nil && l.Armed.Ended != nil }
 

@@ -63,8 +63,10 @@ func (l *leaving) forget(measures func(timeline.SourceID) bool) {
 }
 
 // left reports whether a prober's node is not ready, or gone.
-func (l *leaving) left(id timeline.SourceID) bool {
-	node := l.nodes[id]
+func (l *leaving) left(id timeline.SourceID) bool { return l.isDown(l.nodes[id]) }
+
+// isDown reports whether a node is not ready, or gone.
+func (l *leaving) isDown(node string) bool {
 	_, there := l.cordoned[node]
 	return l.down[node] || !there && len(l.cordoned) > 0 // without any, nodes are not watched
 }

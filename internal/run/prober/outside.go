@@ -74,11 +74,7 @@ func (p *Outside) Run(ctx context.Context) {
 	var comparing sync.WaitGroup
 	comparing.Go(func() { source.KeepComparing(probing, p.ID, compare, p.Facts.Put) })
 	err := p.Measure(probing, func(measured []timeline.Fact, last bool) error {
-		ended, err := p.client.Hand(ctx, p.handover(measured, last))
-		if ended {
-			stop()
-		}
-		return err
+		return p.handOver(ctx, measured, last, stop)
 	})
 	if _, gone := errors.AsType[*agent.GoneError](err); err != nil && !gone && ctx.Err() == nil {
 		p.Logger.Warn("from here on, what is measured outside of the cluster is lost", "error", err)
@@ -87,12 +83,42 @@ func (p *Outside) Run(ctx context.Context) {
 	comparing.Wait()
 }
 
-// handover returns what was measured since the last time, as the Pod takes it.
-func (p *Outside) handover(measured []timeline.Fact, last bool) agent.Handed {
-	h := agent.Handed{Source: p.ID, Number: p.handed, Last: last}
-	p.handed++
-	for _, f := range measured {
-		h.Add(f)
+// handOver hands over what was measured since the last time, in parts. It calls ended where the run has ended.
+func (p *Outside) handOver(ctx context.Context, measured []timeline.Fact, last bool, ended func()) error {
+	for over := false; !over; {
+		n := atOnce(measured)
+		over = n == len(measured)
+		h := agent.Handed{Source: p.ID, Number: p.handed, Last: last && over}
+		p.handed++
+		for _, f := range measured[:n] {
+			h.Add(f)
+		}
+		has, err := p.client.Hand(ctx, h)
+		if err != nil {
+			return err
+		}
+		if has {
+			ended()
+		}
+		measured = measured[n:]
 	}
-	return h
+	return nil
+}
+
+// mostAtOnce is how many requests and other facts are in one part, but for the rest of a batch: about 400 kB, far below
+// what the Pod takes. After a break that lasted, much waits.
+const mostAtOnce = 2000
+
+// atOnce returns how many of some facts are in the next part.
+func atOnce(measured []timeline.Fact) (n int) {
+	for size := 0; n < len(measured) && size < mostAtOnce; n++ {
+		size++
+		switch f := measured[n].(type) {
+		case timeline.Batch:
+			size += len(f.Requests)
+		case timeline.HeldBatch:
+			size += len(f.Changes)
+		}
+	}
+	return n
 }
