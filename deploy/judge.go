@@ -41,6 +41,17 @@ func Refused(err error) bool {
 
 // judgePod returns what keeps the Pod from running, or nil.
 func judgePod(pod *corev1.Pod) error {
+	if err := judgeStart(pod); err != nil {
+		return err
+	}
+	if c := unscheduled(pod); c != nil && c.Reason == corev1.PodReasonUnschedulable {
+		return refusal(c.Reason, c.Message, nodesHint)
+	}
+	return nil
+}
+
+// judgeStart returns what keeps the Pod from running even on a node that is added for it, or nil.
+func judgeStart(pod *corev1.Pod) error {
 	if err := judgePlatform(pod); err != nil {
 		return err
 	}
@@ -57,9 +68,14 @@ func judgePod(pod *corev1.Pod) error {
 			return err
 		}
 	}
-	for _, condition := range pod.Status.Conditions {
-		if condition.Type == corev1.PodScheduled && condition.Reason == corev1.PodReasonUnschedulable {
-			return refusal(condition.Reason, condition.Message, nodesHint)
+	return nil
+}
+
+// unscheduled returns why the Pod is on no node yet, or nil.
+func unscheduled(pod *corev1.Pod) *corev1.PodCondition {
+	for i, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return &pod.Status.Conditions[i]
 		}
 	}
 	return nil
@@ -168,7 +184,10 @@ const (
 		"give the namespace a LimitRange with a generous default, or no quota on limits.cpu"
 	podSecurityHint = "the agent meets the \"restricted\" Pod Security Standard; " +
 		"something in the cluster changes its Pod, or demands more"
-	nodesHint = "the agent needs one schedulable node that is not among those to be drained"
+	nodesHint = "its Pods need room on a schedulable node that is not among those to be drained: --cpu lets them ask " +
+		"for less, and where an autoscaler adds nodes, --wait 5m waits longer"
+	notCreatedHint = "what the message names has to answer again; --wait 5m waits longer. " +
+		"Without a message, ask whether the cluster's controllers work"
 	crashHint = "the message is the end of the agent's own log"
 )
 
@@ -224,7 +243,11 @@ func situation(pod *corev1.Pod) string {
 	}
 	where := "Pod " + pod.Name
 	if pod.Spec.NodeName == "" {
-		return where + " to be scheduled"
+		where += " to be scheduled"
+		if c := unscheduled(pod); c != nil {
+			where += because(c.Reason, c.Message)
+		}
+		return where
 	}
 	where += " on " + pod.Spec.NodeName
 	for _, status := range pod.Status.ContainerStatuses {
