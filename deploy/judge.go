@@ -132,7 +132,7 @@ func judgeEvent(event *corev1.Event) error {
 	advice := ""
 	switch {
 	case limited.MatchString(event.Message):
-		advice = limitHint(event.Namespace)
+		advice = limitHint(event.Message, event.Namespace)
 	case says("violates PodSecurity"):
 		advice = podSecurityHint
 	case says("security context constraint"):
@@ -154,11 +154,15 @@ func judgeEvent(event *corev1.Event) error {
 // limited matches the API server's message about a Pod that a LimitRange refuses: "must be less than or equal to cpu
 // limit of 100m" if its default limit is below the request, "maximum cpu usage per Container is 200m" for its maximum.
 // https://github.com/kubernetes/kubernetes/blob/v1.36.0/plugin/pkg/admission/limitranger/admission.go
-var limited = regexp.MustCompile(`must be less than or equal to cpu limit|(?:maximum|minimum) cpu usage per`)
+var limited = regexp.MustCompile(`(?:must be less than or equal to|maximum|minimum) (\S+) (?:limit of|usage per)`)
 
-func limitHint(namespace string) string {
-	return "a LimitRange bounds what the run's Pod may ask for: give --cpu a value that it allows, as in --cpu 100m; " +
-		"see `kubectl describe limitrange -n " + namespace + "`"
+func limitHint(message, namespace string) string {
+	advice := "give --cpu a value that it allows, as in --cpu 100m"
+	if of := limited.FindStringSubmatch(message)[1]; of != "cpu" {
+		advice = "no flag changes its " + of + ", so the LimitRange has to allow it"
+	}
+	return "a LimitRange bounds what the run's Pod may ask for: " + advice +
+		"; see `kubectl describe limitrange -n " + namespace + "`"
 }
 
 // constraintHint is for OpenShift, where the constraint restricted-v2 demands a user ID of the namespace's own range.

@@ -423,6 +423,7 @@ func TestWhatKeepsARunFromStartingIsReportedAtOnce(t *testing.T) {
 		{"policy", failedCreate(`Error creating: admission webhook "x" denied the request: no`), "FailedCreate", "admission policy"},
 		{"LimitRange with a low default limit", failedCreate(`Error creating: Pod "x" is invalid: spec.containers[0].resources.requests: Invalid value: "300m": must be less than or equal to cpu limit of 100m`), "FailedCreate", "--cpu 100m"},
 		{"LimitRange with a low maximum", failedCreate(`Error creating: pods "x" is forbidden: maximum cpu usage per Container is 200m, but request is 300m`), "FailedCreate", "kubectl describe limitrange -n shop"},
+		{"LimitRange with little memory", failedCreate(`Error creating: pods "x" is forbidden: maximum memory usage per Container is 256Mi, but limit is 512Mi`), "FailedCreate", "no flag changes its memory"},
 		{"invalid", failedCreate(`Error creating: Pod "x" is invalid: spec.priority: Forbidden: no`), "FailedCreate", "webhook"},
 		{"Job failed", failJob("DeadlineExceeded", "Job was active longer than specified deadline"), "DeadlineExceeded", "longer"},
 	} {
