@@ -7,24 +7,28 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"lapse/internal/hint"
 	"lapse/internal/kube"
 )
 
-// An UncheckedError says that the user may not create Pods, so that nothing is known of the agent's Pod.
-type UncheckedError struct{ Err error }
+// A WarningError says what may trouble a run although the cluster lets its Job in.
+type WarningError struct{ Err error }
 
-func (e *UncheckedError) Error() string {
-	return "the Job is let in; whether its Pod is cannot be checked: " + e.Err.Error()
+func (e *WarningError) Error() string { return e.Err.Error() }
+func (e *WarningError) Unwrap() error { return e.Err }
+
+func warn(advice, format string, args ...any) error {
+	return hint.Add(advice, &WarningError{fmt.Errorf(format, args...)})
 }
 
-func (e *UncheckedError) Unwrap() error { return e.Err }
+// unchecked begins a warning about a Pod of which a dry run says nothing.
+const unchecked = "the Job is let in; whether its Pod is cannot be checked: "
 
 // DryRun has the API server judge the run's Job and the agent's Pod as if they were created: Pod Security, quotas,
-// LimitRanges and webhooks. It returns the refusal, with a hint, or an
-// [UncheckedError]. Nothing is stored.
+// LimitRanges and webhooks. It returns the refusal, with a hint, or a [WarningError]. Nothing is stored.
 // https://kubernetes.io/docs/reference/using-api/api-concepts/#dry-run
 func DryRun(ctx context.Context, client kube.Client, config Config) error {
 	if err := config.Validate(); err != nil {
@@ -39,13 +43,12 @@ func DryRun(ctx context.Context, client kube.Client, config Config) error {
 	template := config.podTemplate()
 	pod := &corev1.Pod{TypeMeta: typeMeta("v1", "Pod"), ObjectMeta: template.ObjectMeta, Spec: template.Spec}
 	pod.Name, pod.Spec.ServiceAccountName = config.Name, "" // the run's own account does not exist yet
-	_, err := client.Pods(config.Namespace).Create(ctx, pod, dry)
+	admitted, err := client.Pods(config.Namespace).Create(ctx, pod, dry)
 	if err == nil {
-		return nil
+		return judgeAdmitted(admitted, config.Namespace)
 	}
 	if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot create resource") {
-		return hint.Add("the first run shows it: the Job's controller creates the Pod, not this user",
-			&UncheckedError{err})
+		return warn("the first run shows it: the Job's controller creates the Pod, not this user", unchecked+"%w", err)
 	}
 	refusal := &corev1.Event{Reason: creationFailed, Message: err.Error()}
 	refusal.Namespace = config.Namespace
@@ -53,4 +56,26 @@ func DryRun(ctx context.Context, client kube.Client, config Config) error {
 		return judged
 	}
 	return fmt.Errorf("create Pod %s in namespace %s: %w", pod.Name, config.Namespace, err)
+}
+
+// enoughCPU is a CPU limit that hardly stops the agent: Go then runs on two processors, and the pacer on one more.
+var enoughCPU = resource.MustParse("2")
+
+// judgeAdmitted returns a [WarningError] if the agent's Pod, as the API server would store it, has a low CPU limit, or
+// if OpenShift let it in by a constraint: one of the user who asks, or of an account of the namespace.
+// https://docs.openshift.com/container-platform/4.14/authentication/managing-security-context-constraints.html
+func judgeAdmitted(pod *corev1.Pod, namespace string) error {
+	for _, container := range pod.Spec.Containers {
+		limit, ok := container.Resources.Limits[corev1.ResourceCPU]
+		if container.Name == ContainerName && ok && limit.Cmp(enoughCPU) < 0 {
+			return warn("give its LimitRange a default limit of "+enoughCPU.String()+" CPUs or more, or none: see "+
+				"`kubectl describe limitrange -n "+namespace+"`", "the Pod is let in, but gets a CPU limit of %s: "+
+				"it may be stopped for up to 100 ms at a time, in which nothing is observed", limit.String())
+		}
+	}
+	if constraint := pod.Annotations["openshift.io/scc"]; constraint != "" {
+		return warn(constraintHint(namespace), unchecked+"OpenShift let it in by the constraint %s, which may be this "+
+			"user's, and the Job's controller creates it", constraint)
+	}
+	return nil
 }

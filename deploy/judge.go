@@ -41,6 +41,17 @@ func Refused(err error) bool {
 
 // judgePod returns what keeps the Pod from running, or nil.
 func judgePod(pod *corev1.Pod) error {
+	if err := judgeStart(pod); err != nil {
+		return err
+	}
+	if c := unscheduled(pod); c != nil && c.Reason == corev1.PodReasonUnschedulable {
+		return refusal(c.Reason, c.Message, nodesHint)
+	}
+	return nil
+}
+
+// judgeStart returns what keeps the Pod from running even on a node that is added for it, or nil.
+func judgeStart(pod *corev1.Pod) error {
 	if err := judgePlatform(pod); err != nil {
 		return err
 	}
@@ -57,9 +68,14 @@ func judgePod(pod *corev1.Pod) error {
 			return err
 		}
 	}
-	for _, condition := range pod.Status.Conditions {
-		if condition.Type == corev1.PodScheduled && condition.Reason == corev1.PodReasonUnschedulable {
-			return refusal(condition.Reason, condition.Message, nodesHint)
+	return nil
+}
+
+// unscheduled returns why the Pod is on no node yet, or nil.
+func unscheduled(pod *corev1.Pod) *corev1.PodCondition {
+	for i, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return &pod.Status.Conditions[i]
 		}
 	}
 	return nil
@@ -116,7 +132,7 @@ func judgeEvent(event *corev1.Event) error {
 	advice := ""
 	switch {
 	case limited.MatchString(event.Message):
-		advice = limitHint(event.Namespace)
+		advice = limitHint(event.Message, event.Namespace)
 	case says("violates PodSecurity"):
 		advice = podSecurityHint
 	case says("security context constraint"):
@@ -138,11 +154,15 @@ func judgeEvent(event *corev1.Event) error {
 // limited matches the API server's message about a Pod that a LimitRange refuses: "must be less than or equal to cpu
 // limit of 100m" if its default limit is below the request, "maximum cpu usage per Container is 200m" for its maximum.
 // https://github.com/kubernetes/kubernetes/blob/v1.36.0/plugin/pkg/admission/limitranger/admission.go
-var limited = regexp.MustCompile(`must be less than or equal to cpu limit|(?:maximum|minimum) cpu usage per`)
+var limited = regexp.MustCompile(`(?:must be less than or equal to|maximum|minimum) (\S+) (?:limit of|usage per)`)
 
-func limitHint(namespace string) string {
-	return "a LimitRange bounds what the run's Pod may ask for: give --cpu a value that it allows, as in --cpu 100m; " +
-		"see `kubectl describe limitrange -n " + namespace + "`"
+func limitHint(message, namespace string) string {
+	advice := "give --cpu a value that it allows, as in --cpu 100m"
+	if of := limited.FindStringSubmatch(message)[1]; of != "cpu" {
+		advice = "no flag changes its " + of + ", so the LimitRange has to allow it"
+	}
+	return "a LimitRange bounds what the run's Pod may ask for: " + advice +
+		"; see `kubectl describe limitrange -n " + namespace + "`"
 }
 
 // constraintHint is for OpenShift, where the constraint restricted-v2 demands a user ID of the namespace's own range.
@@ -168,7 +188,10 @@ const (
 		"give the namespace a LimitRange with a generous default, or no quota on limits.cpu"
 	podSecurityHint = "the agent meets the \"restricted\" Pod Security Standard; " +
 		"something in the cluster changes its Pod, or demands more"
-	nodesHint = "the agent needs one schedulable node that is not among those to be drained"
+	nodesHint = "its Pods need room on a schedulable node that is not among those to be drained: --cpu lets them ask " +
+		"for less, and where an autoscaler adds nodes, --wait 5m waits longer"
+	notCreatedHint = "what the message names has to answer again; --wait 5m waits longer. " +
+		"Without a message, ask whether the cluster's controllers work"
 	crashHint = "the message is the end of the agent's own log"
 )
 
@@ -224,7 +247,11 @@ func situation(pod *corev1.Pod) string {
 	}
 	where := "Pod " + pod.Name
 	if pod.Spec.NodeName == "" {
-		return where + " to be scheduled"
+		where += " to be scheduled"
+		if c := unscheduled(pod); c != nil {
+			where += because(c.Reason, c.Message)
+		}
+		return where
 	}
 	where += " on " + pod.Spec.NodeName
 	for _, status := range pod.Status.ContainerStatuses {

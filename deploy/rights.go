@@ -46,11 +46,15 @@ func (e *rightsError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-const noRightsHint = "ask for the role \"admin\" in this namespace, or for just these rights, " +
-	"or let someone who has them apply the output of `lapse gen`; or measure a URL from here"
-
 // NoRights returns an error that lists the missing rights, with a hint.
-func NoRights(missing []MissingRight) error { return hint.Add(noRightsHint, &rightsError{missing}) }
+func NoRights(missing []MissingRight) error {
+	ask := "ask for the role \"admin\" in this namespace, or for just these rights, "
+	if !slices.ContainsFunc(missing, func(m MissingRight) bool { return !m.Cluster }) {
+		ask = "ask for these rights in the cluster, "
+	}
+	return hint.Add(ask+"or let someone who has them apply the output of `lapse gen`; or measure a URL from here",
+		&rightsError{missing})
+}
 
 // Without changes the configuration to need fewer rights, as far as it can do without the missing ones. It returns the
 // resources that the agent will not watch, and the missing rights without which it cannot measure.
@@ -135,6 +139,10 @@ func neededRights(of Needs) []Right {
 	need(Right{Resource: "pods", Subresource: "portforward"}, "create", "to reach the agent")
 	need(Right{Resource: "pods", Subresource: "log"}, "get", "to retrieve a result")
 	inside = append(inside, readRights(of)...)
+	if of.Probers {
+		choose := reason{verbs: "list", purpose: "to choose the nodes of --from"}
+		outside = append(outside, choose.rights(Right{Resource: nodes, Cluster: true})...)
+	}
 	if of.Nodes {
 		outside = append(outside, granted(nodes).rights(Right{Resource: nodes, Cluster: true})...)
 	}

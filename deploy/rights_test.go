@@ -205,9 +205,9 @@ is missing at once. The agent is Lapse in the Job's Pod; only rights that one ha
 	page.WriteString(`
 Without these flags the right to create Secrets is not needed; the right to read them never is.
 
-To measure from several nodes (` + "`--from`, `lapse routes`" + `) these are needed as well, and the right to list nodes:
+To measure from several nodes (` + "`--from`, `lapse routes`" + `) these are needed as well, that to nodes in the cluster:
 
-| in the namespace | right | for |
+| resource | right | for |
 |---|---|---|
 `)
 	writeRights(&page, neededRights(Needs{Probers: true}), neededRights(Needs{}))

@@ -25,8 +25,8 @@ type Cluster struct {
 	Logger *slog.Logger // optional
 	Notify func(string) // optional: gets a sentence about what a call waits for; it must not block
 
-	// CreateWait is how long to wait until the Job has created its Pod; 0 is no limit. An existing Pod may take as long
-	// as it needs to pull its image.
+	// CreateWait is how long to wait until Pods are created and scheduled, for which an autoscaler may add a node; 0 is
+	// no limit. A scheduled Pod may take as long as it needs to pull its image.
 	CreateWait time.Duration
 }
 

@@ -13,6 +13,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -410,7 +411,6 @@ func TestWhatKeepsARunFromStartingIsReportedAtOnce(t *testing.T) {
 		{"image for another platform", createPod(endedPod("exec /lapse: exec format error")), "Error", "--binary linux/amd64=PATH"},
 		{"image not loaded", createPod(waitingPod("ErrImageNeverPull", "not present with pull policy of Never")), "ErrImageNeverPull", `"lapse:v1"`},
 		{"cannot be created", createPod(waitingPod("CreateContainerConfigError", "secret not found")), "CreateContainerConfigError", "secret"},
-		{"unschedulable", createPod(unschedulablePod()), "Unschedulable", "Insufficient memory"},
 		{"crash", createPod(endedPod("unknown flag: --rat")), "Error", "exit code 3: unknown flag: --rat"},
 		{"evicted", createPod(evicted), "Evicted", "low on resource"},
 		{"deleted", createPod(deletedPod), "Deleted", "was deleted"},
@@ -423,6 +423,7 @@ func TestWhatKeepsARunFromStartingIsReportedAtOnce(t *testing.T) {
 		{"policy", failedCreate(`Error creating: admission webhook "x" denied the request: no`), "FailedCreate", "admission policy"},
 		{"LimitRange with a low default limit", failedCreate(`Error creating: Pod "x" is invalid: spec.containers[0].resources.requests: Invalid value: "300m": must be less than or equal to cpu limit of 100m`), "FailedCreate", "--cpu 100m"},
 		{"LimitRange with a low maximum", failedCreate(`Error creating: pods "x" is forbidden: maximum cpu usage per Container is 200m, but request is 300m`), "FailedCreate", "kubectl describe limitrange -n shop"},
+		{"LimitRange with little memory", failedCreate(`Error creating: pods "x" is forbidden: maximum memory usage per Container is 256Mi, but limit is 512Mi`), "FailedCreate", "no flag changes its memory"},
 		{"invalid", failedCreate(`Error creating: Pod "x" is invalid: spec.priority: Forbidden: no`), "FailedCreate", "webhook"},
 		{"Job failed", failJob("DeadlineExceeded", "Job was active longer than specified deadline"), "DeadlineExceeded", "longer"},
 	} {
@@ -536,13 +537,17 @@ func TestWhatKeepsTheJobFromCreatingItsPodIsNamedWhileItTries(t *testing.T) {
 	})
 }
 
-func TestTheWaitForThePodsCreationEnds(t *testing.T) {
+func TestTheWaitForAScheduledPodEnds(t *testing.T) {
+	unseen := unschedulablePod()
+	unseen.Status.Conditions = nil
 	for name, test := range map[string]struct {
-		happen func(*testing.T, *fake.Clientset)
-		want   string
+		happen       func(*testing.T, *fake.Clientset)
+		reason, want string
 	}{
-		"a webhook hangs": {failedCreate(hangingWebhook), "waited 1m0s (--wait) for the Job to create its Pod (FailedCreate: " + hangingWebhook + ")"},
-		"silence":         {func(*testing.T, *fake.Clientset) {}, "waited 1m0s (--wait) for the Job to create its Pod"},
+		"a webhook hangs": {failedCreate(hangingWebhook), "FailedCreate", "for the Job to create its Pod (FailedCreate: " + hangingWebhook + ")"},
+		"silence":         {func(*testing.T, *fake.Clientset) {}, "FailedCreate", "for the Job to create its Pod"},
+		"no room":         {createPod(unschedulablePod()), "Unschedulable", "for Pod lapse-x7k2p-abcde to be scheduled (Unschedulable: 0/3 nodes are available: 3 Insufficient memory.)"},
+		"no scheduler":    {createPod(unseen), "Unschedulable", "for Pod lapse-x7k2p-abcde to be scheduled"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			cluster, client := fakeCluster()
@@ -551,8 +556,96 @@ func TestTheWaitForThePodsCreationEnds(t *testing.T) {
 			test.happen(t, client)
 			began := time.Now()
 			_, err := run.waitRunning(t.Context())
-			if err == nil || !strings.Contains(err.Error(), test.want) || time.Since(began) != time.Minute || !Refused(err) || hint.Of(err) == "" {
+			want := "the run does not start: " + test.reason + ": waited 1m0s (--wait) " + test.want
+			if err == nil || err.Error() != want || time.Since(began) != time.Minute || !Refused(err) || !strings.Contains(hint.Of(err), "--wait 5m") {
 				t.Errorf("%s: after %s: %v", name, time.Since(began), err)
+			}
+		})
+	}
+}
+
+// An autoscaler adds a node after the scheduler has found no room.
+func TestANodeThatIsAddedIsAwaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster, client := fakeCluster()
+		run := mustCreate(t, cluster)
+		run.CreateWait = time.Minute
+		var said []string
+		run.Notify = func(what string) { said = append(said, what) }
+		createPod(unschedulablePod())(t, client)
+		update := func(pod *corev1.Pod) {
+			if _, err := client.CoreV1().Pods("shop").Update(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
+				t.Error(err)
+			}
+		}
+		began := time.Now()
+		go func() {
+			time.Sleep(45 * time.Second)
+			update(waitingPod("ContainerCreating", "")) // the node is new, and has no image yet
+			time.Sleep(45 * time.Second)
+			update(runningPod())
+		}()
+		if pod, err := run.waitRunning(t.Context()); err != nil || pod == nil || time.Since(began) != 90*time.Second {
+			t.Errorf("after %s: %v", time.Since(began), err)
+		}
+		if want := "waiting for Pod lapse-x7k2p-abcde to be scheduled (Unschedulable: 0/3 nodes are available: 3 Insufficient memory.)"; !slices.Contains(said, want) {
+			t.Errorf("the user reads %q, and not %q", said, want)
+		}
+	})
+}
+
+// The Pods of `lapse routes` wait for nodes as long as the Job's Pod.
+func TestTheCanaryWaitsForItsPods(t *testing.T) {
+	unscheduled := unschedulablePod()
+	unscheduled.Labels, unscheduled.OwnerReferences = canaryLabels("lapse-x7k2p"), nil
+	scheduled := waitingPod("ContainerCreating", "")
+	scheduled.Labels, scheduled.OwnerReferences = unscheduled.Labels, nil
+	ready := &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{Name: "canary-1", Namespace: "shop", Labels: map[string]string{discoveryv1.LabelServiceName: CanaryName("lapse-x7k2p")}},
+		Endpoints:  []discoveryv1.Endpoint{{Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}},
+	}
+	const said = "waiting for Pod lapse-x7k2p-abcde to be scheduled (Unschedulable: 0/3 nodes are available: 3 Insufficient memory.)"
+	for _, test := range []struct {
+		name         string
+		pod, later   *corev1.Pod // at the start, and after 45 s
+		took         time.Duration
+		reason, said string // reason "": it is ready after took
+	}{
+		{"a node is added", unscheduled, scheduled, 90 * time.Second, "", said},
+		{"no node has room", unscheduled, nil, time.Minute, "Unschedulable", said},
+		{"nothing creates them", nil, nil, time.Minute, "FailedCreate", "waiting for the Pods of Service " + CanaryName("lapse-x7k2p") + " to be created"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			cluster, client := fakeCluster()
+			cluster.CreateWait = time.Minute
+			heard := map[string]bool{}
+			cluster.Notify = func(what string) { heard[what] = true }
+			if test.pod != nil {
+				createPod(test.pod.DeepCopy())(t, client)
+			}
+			began := time.Now()
+			if test.later != nil {
+				time.AfterFunc(45*time.Second, func() {
+					if err := client.Tracker().Update(corev1.SchemeGroupVersion.WithResource("pods"), test.later.DeepCopy(), "shop"); err != nil {
+						t.Error(err)
+					}
+				})
+				time.AfterFunc(test.took, func() {
+					if err := client.Tracker().Add(ready.DeepCopy()); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			config := exampleConfig()
+			config.CanaryPods = 1
+			_, err := Create(t.Context(), cluster, config)
+			start, _ := errors.AsType[*StartError](err)
+			if took := time.Since(began); (err == nil) != (test.reason == "") || start != nil && start.Reason != test.reason || err != nil && !Refused(err) ||
+				took < test.took || took > test.took+2*askAgain {
+				t.Errorf("%s: after %s: %v", test.name, took, err)
+			}
+			if !heard[test.said] {
+				t.Errorf("%s: the user reads %v", test.name, heard)
 			}
 		})
 	}

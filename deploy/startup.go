@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -24,7 +23,8 @@ import (
 )
 
 // waitRunning waits until the agent's container runs, and returns its Pod. It returns a [StartError] as soon as
-// something keeps the container from running. If ctx ends first, the error says what the run waited for.
+// something keeps the container from running, and one if the Pod is not scheduled within CreateWait. If ctx ends first,
+// the error says what the run waited for.
 func (r *Run) waitRunning(ctx context.Context) (*corev1.Pod, error) {
 	if _, err := r.Pod(ctx); err != nil {
 		return nil, err // without the right to read Pods there would be nothing to wait for
@@ -117,52 +117,81 @@ func isStartError(err error) bool {
 
 // waitCanary waits until the canary's Pods are ready endpoints.
 func (r *Run) waitCanary(ctx context.Context) error {
-	r.notify(waiting + "the Pods of Service " + CanaryName(r.Name) + " to be ready")
-	last := ""
-	ofCanary := metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + CanaryName(r.Name)}
+	var reason, waitingFor string
+	tooLong := r.limit()
 	err := wait.PollUntilContextCancel(ctx, askAgain, true, func(ctx context.Context) (bool, error) {
-		slices, err := r.Client.EndpointSlices(r.Namespace).List(ctx, ofCanary)
-		if err != nil {
-			return false, fmt.Errorf("wait for the canary's endpoints: %w", err)
-		}
-		ready := 0
-		for _, slice := range slices.Items {
-			for _, e := range slice.Endpoints {
-				if e.Conditions.Ready != nil && *e.Conditions.Ready {
-					ready++
-				}
-			}
-		}
-		if ready >= r.outline.CanaryPods {
-			return true, nil
+		ready, err := r.readyCanary(ctx)
+		if err != nil || ready >= r.outline.CanaryPods {
+			return err == nil, err
 		}
 		pods, err := r.Client.Pods(r.Namespace).List(ctx, metav1.ListOptions{LabelSelector: CanarySelector(r.Name)})
 		if err != nil {
 			return false, fmt.Errorf("wait for the canary's Pods: %w", err)
 		}
-		last = strconv.Itoa(ready) + " of " + strconv.Itoa(r.outline.CanaryPods) + " are ready"
-		if len(pods.Items) == 0 {
-			return false, r.judgeCanary(ctx, &last)
+		if reason, waitingFor, err = r.judgeCanary(ctx, pods.Items); err != nil {
+			return false, err
 		}
-		for i := range pods.Items {
-			if why := judgePod(&pods.Items[i]); why != nil {
-				return false, why
-			}
+		r.notify(waiting + waitingFor)
+		if reason == "" {
+			return false, nil
 		}
-		return false, nil
+		select {
+		case <-tooLong:
+			return false, r.waitedTooLong(reason, waitingFor)
+		default:
+			return false, nil
+		}
 	})
 	if ctx.Err() != nil {
-		return fmt.Errorf("waited for the Pods of Service %s (%s): %w", CanaryName(r.Name), last, context.Cause(ctx))
+		return fmt.Errorf("waited for %s: %w", waitingFor, context.Cause(ctx))
 	}
 	return err
 }
 
-// judgeCanary returns why the canary's Pods cannot be created. If a later attempt may succeed, it sets last to why not
-// yet.
-func (r *Run) judgeCanary(ctx context.Context, last *string) error {
+// readyCanary returns how many endpoints of the canary are ready.
+func (r *Run) readyCanary(ctx context.Context) (ready int, err error) {
+	ofCanary := metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + CanaryName(r.Name)}
+	slices, err := r.Client.EndpointSlices(r.Namespace).List(ctx, ofCanary)
+	if err != nil {
+		return 0, fmt.Errorf("wait for the canary's endpoints: %w", err)
+	}
+	for _, slice := range slices.Items {
+		for _, e := range slice.Endpoints {
+			if e.Conditions.Ready != nil && *e.Conditions.Ready {
+				ready++
+			}
+		}
+	}
+	return ready, nil
+}
+
+// judgeCanary returns what the canary waits for, with Kubernetes' reason if a Pod is not created or not scheduled yet,
+// or an error if the canary will not start.
+func (r *Run) judgeCanary(ctx context.Context, pods []corev1.Pod) (reason, waitingFor string, err error) {
+	all := "the Pods of Service " + CanaryName(r.Name)
+	if len(pods) == 0 {
+		why, err := r.canaryNotCreated(ctx)
+		return creationFailed, all + " to be created" + why, err
+	}
+	waitingFor = all + " to be ready"
+	for i := range pods {
+		pod := &pods[i]
+		if err := judgeStart(pod); err != nil {
+			return "", "", err
+		}
+		if pod.Spec.NodeName == "" {
+			reason, waitingFor = corev1.PodReasonUnschedulable, situation(pod)
+		}
+	}
+	return reason, waitingFor, nil
+}
+
+// canaryNotCreated returns why the canary's Pods are not created yet, as far as the API says, or an error if they will
+// not be.
+func (r *Run) canaryNotCreated(ctx context.Context) (why string, err error) {
 	events, err := r.Client.Events(r.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "reason=" + creationFailed})
 	if err != nil {
-		return nil // without the right to read Events the reason is unknown
+		return "", nil // without the right to read Events the reason is unknown
 	}
 	for i := range events.Items {
 		event := &events.Items[i]
@@ -171,28 +200,25 @@ func (r *Run) judgeCanary(ctx context.Context, last *string) error {
 		if !canarys || event.Reason != creationFailed {
 			continue
 		}
-		if why := judgeEvent(event); why != nil {
-			return why
+		if err := judgeEvent(event); err != nil {
+			return "", err
 		}
-		if text := "its Pods cannot be created: " + event.Message; *last != text {
-			*last = text
-			r.notify(waiting + "the Pods of Service " + CanaryName(r.Name) + because(event.Reason, event.Message))
-		}
+		why = because(event.Reason, event.Message)
 	}
-	return nil
+	return why, nil
 }
 
 // A startWatch follows a run's Pod, Job and the Job's Events.
 type startWatch struct {
 	*Run
 	waitingFor string
-	hasPod     bool // a Pod was seen
+	reason     string // Kubernetes' reason if it waits in vain: that the Pod was not created, or not scheduled
 }
 
 // watch follows the run until done is true of its Pod, until something shows that the run will not start (a
 // [StartError]), or until ctx ends.
 func (r *Run) watch(ctx context.Context, done func(*corev1.Pod) bool) error {
-	w := &startWatch{Run: r, waitingFor: toCreate}
+	w := &startWatch{Run: r, waitingFor: toCreate, reason: creationFailed}
 	watching, stop := context.WithCancel(ctx)
 	changes := make(chan any)
 	informers := w.informers(watching, changes)
@@ -207,12 +233,7 @@ func (r *Run) watch(ctx context.Context, done func(*corev1.Pod) bool) error {
 
 // until takes changes until done is true of the run's Pod.
 func (w *startWatch) until(ctx context.Context, changes <-chan any, done func(*corev1.Pod) bool) error {
-	var tooLong <-chan time.Time // nil: there is a Pod, or no limit
-	if w.CreateWait > 0 {
-		limit := time.NewTimer(w.CreateWait)
-		defer limit.Stop()
-		tooLong = limit.C
-	}
+	tooLong := w.limit()
 	for {
 		select {
 		case change := <-changes:
@@ -226,10 +247,13 @@ func (w *startWatch) until(ctx context.Context, changes <-chan any, done func(*c
 			if done(pod) {
 				return nil
 			}
-			w.hasPod, tooLong = true, nil
+			if pod.Spec.NodeName != "" {
+				tooLong = nil
+			}
+			w.reason = corev1.PodReasonUnschedulable
 			w.nowWaitsFor(situation(pod))
 		case <-tooLong:
-			return w.notCreated()
+			return w.waitedTooLong(w.reason, w.waitingFor)
 		case <-ctx.Done():
 			return fmt.Errorf("waited for %s: %w", w.waitingFor, context.Cause(ctx))
 		}
@@ -239,7 +263,8 @@ func (w *startWatch) until(ctx context.Context, changes <-chan any, done func(*c
 // take judges one change, and notes why the Job cannot create its Pod.
 func (w *startWatch) take(ctx context.Context, change any) (*corev1.Pod, error) {
 	pod, err := w.judge(ctx, change)
-	if event, ok := change.(*corev1.Event); err == nil && ok && !w.hasPod && w.failsToCreate(event) {
+	event, ok := change.(*corev1.Event)
+	if err == nil && ok && w.reason == creationFailed && w.failsToCreate(event) {
 		w.nowWaitsFor(toCreate + because(event.Reason, event.Message))
 	}
 	return pod, err
@@ -255,13 +280,21 @@ func (w *startWatch) failsToCreate(event *corev1.Event) bool {
 	return event.InvolvedObject.UID == w.Job.UID && event.Reason == creationFailed
 }
 
-const notCreatedHint = "what the message names has to answer again; --wait 5m waits longer. " +
-	"Without a message, ask whether the cluster's Job controller works"
+// limit returns a channel that receives when CreateWait has passed; nil: there is no limit.
+func (c Cluster) limit() <-chan time.Time {
+	if c.CreateWait == 0 {
+		return nil
+	}
+	return time.After(c.CreateWait)
+}
 
-// notCreated returns the error of a run whose Job has not created its Pod in time.
-func (w *startWatch) notCreated() error {
-	text := fmt.Sprintf("waited %s (--wait) for %s", w.CreateWait, w.waitingFor)
-	return refusal(creationFailed, text, notCreatedHint)
+// waitedTooLong returns the error of a run of which a Pod was not created, or not scheduled, in time.
+func (c Cluster) waitedTooLong(reason, what string) error {
+	advice := nodesHint
+	if reason == creationFailed {
+		advice = notCreatedHint
+	}
+	return refusal(reason, fmt.Sprintf("waited %s (--wait) for %s", c.CreateWait, what), advice)
 }
 
 // informers returns informers that send each change of the run: a *corev1.Pod, a *batchv1.Job, a *corev1.Event, or one
@@ -323,7 +356,7 @@ func (w *startWatch) judge(ctx context.Context, change any) (*corev1.Pod, error)
 		if !w.owns(object) {
 			return nil, nil
 		}
-		return object, judgePod(object)
+		return object, judgeStart(object)
 	case *batchv1.Job:
 		return nil, w.judgeJob(ctx, object)
 	case *corev1.Event:

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -49,7 +50,11 @@ Watching changes nothing: the run is neither ended nor deleted, and its result s
 			if deploy.HasEnded(job.Job) {
 				return workstation.NothingToWatch(job)
 			}
+			say := func(line string) { fmt.Fprintln(cmd.ErrOrStderr(), line) }
+			notify, over := workstation.SayWaiting(say, "waiting for the run to answer")
+			job.Notify = notify
 			agent, _, err := job.WaitMeasuring(ctx)
+			over()
 			if err != nil {
 				return workstation.Quiet(ctx, err)
 			}

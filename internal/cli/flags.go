@@ -343,8 +343,8 @@ func runTable(o *spec.Options) []runFlag {
 		},
 		{
 			name: "wait", bind: length(&o.ProberWait, time.Minute), at: ofJob,
-			usage: "how long to wait until the Job has created its Pod, and for the probers of --from; the run " +
-				"starts without probers that are not ready then",
+			usage: "how long to wait until the Job's Pod is created and has a node, and for the probers of --from; " +
+				"the run starts without probers that are not ready then",
 		},
 		{
 			name: "image", bind: text(&o.Image, ""), at: ofJob,

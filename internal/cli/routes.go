@@ -74,7 +74,8 @@ per second, and prints how long the answers take to change.`,
 	f.IntVar(&o.AtOnce, "burst", 3, "how many Pods every second change deletes; the others delete one")
 	f.StringVar(&o.From, "from", "all", "measure from `NODES`: all, how many, their names, or a label selector")
 	f.DurationVar(&o.ProberWait, "wait", time.Minute,
-		"how long to wait for the probers; the run then starts without those that are not ready")
+		"how long to wait until its Pods are created and have nodes, and for the probers; the run then starts "+
+			"without probers that are not ready")
 	f.StringVar(&o.NodeCoverage, "min-node-coverage", "", minNodeCoverageUsage+" (default 99%)")
 	f.Float64Var(&o.NodeRate, "rate", routesRate, "requests per second from each node")
 	f.StringArrayVar(&o.GateExprs, "fail-if", nil, "a gate `EXPR`, such as 'route.lag.max>2s' (repeatable)")

@@ -29,7 +29,7 @@ func Cluster(ctx context.Context, c *access.Cluster, config deploy.Config, regis
 func admitted(ctx context.Context, c *access.Cluster, config deploy.Config) Finding {
 	err := deploy.DryRun(ctx, c.Client, config)
 	level := Fail
-	if _, unchecked := errors.AsType[*deploy.UncheckedError](err); unchecked {
+	if _, warns := errors.AsType[*deploy.WarningError](err); warns {
 		level = Warn
 	}
 	return found("admission", "namespace "+c.Namespace+" lets the run's Job and Pod in", level, err)

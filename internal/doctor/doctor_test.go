@@ -12,6 +12,7 @@ import (
 	authv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8s "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
@@ -48,9 +49,9 @@ func TestAnAddressInUseIsFound(t *testing.T) {
 	}
 }
 
-// A fakeCluster has two nodes. The user may do all but what refused names, and Pods are let in unless podRefused says
-// why not.
-func fakeCluster(refused []string, podRefused error) *access.Cluster {
+// A fakeCluster has two nodes. The user may do all but what refused names. admit may change a Pod, and says why
+// it is not let in.
+func fakeCluster(refused []string, admit func(*corev1.Pod) error) *access.Cluster {
 	client := fake.NewClientset(
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}},
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Status: corev1.NodeStatus{NodeInfo: platform("linux", "amd64"), Images: []corev1.ContainerImage{{Names: []string{"ghcr.io/you/lapse:v1", "docker.io/library/lapse:dev"}}}}},
@@ -63,7 +64,11 @@ func fakeCluster(refused []string, podRefused error) *access.Cluster {
 		return true, review, nil
 	})
 	client.PrependReactor("create", "pods", func(action ktesting.Action) (bool, k8s.Object, error) {
-		return true, action.(ktesting.CreateAction).GetObject(), podRefused
+		pod := action.(ktesting.CreateAction).GetObject().(*corev1.Pod)
+		if admit == nil {
+			return true, pod, nil
+		}
+		return true, pod, admit(pod)
 	})
 	return &access.Cluster{Client: kubetest.Client(client), Namespace: "shop"}
 }
@@ -73,11 +78,21 @@ func platform(system, arch string) corev1.NodeSystemInfo {
 }
 
 func TestAClusterIsJudgedByWhatARunNeeds(t *testing.T) {
-	insecure := apierrors.NewForbidden(corev1.Resource("pods"), "x", errors.New(`violates PodSecurity "restricted:latest"`))
+	insecure := func(*corev1.Pod) error {
+		return apierrors.NewForbidden(corev1.Resource("pods"), "x", errors.New(`violates PodSecurity "restricted:latest"`))
+	}
+	limited := func(pod *corev1.Pod) error {
+		pod.Spec.Containers[0].Resources.Limits[corev1.ResourceCPU] = resource.MustParse("500m")
+		return nil
+	}
+	constrained := func(pod *corev1.Pod) error {
+		pod.Annotations = map[string]string{"openshift.io/scc": "anyuid"}
+		return nil
+	}
 	for _, tt := range []struct {
 		name    string
 		refused []string
-		pod     error
+		admit   func(*corev1.Pod) error
 		image   string
 		want    []string
 		fails   bool
@@ -85,14 +100,21 @@ func TestAClusterIsJudgedByWhatARunNeeds(t *testing.T) {
 		{"all is well", nil, nil, "ghcr.io/you/lapse:v1", []string{"ok API server: ", "ok rights: lapse run: enough", "ok rights: lapse routes: ", "ok admission: ", "ok image: ghcr.io/you/lapse:v1 is on 1 of 2 nodes"}, false},
 		{"no right to create Jobs", []string{"create jobs"}, nil, "lapse:dev", []string{"fail rights: lapse run: 1 rights are missing", "kubectl auth can-i create jobs.batch", "ok image: lapse:dev is on 1 of 2"}, true},
 		{"no right to create DaemonSets", []string{"create daemonsets"}, nil, "lapse:dev", []string{"ok rights: lapse run: ", "warn rights: lapse run --from: "}, false},
+		{"no right to list nodes", []string{"list nodes"}, nil, "lapse:dev", []string{
+			"warn rights: lapse run: enough, but not to read nodes", "warn rights: lapse run --from: 1 rights are missing", "warn rights: lapse routes: 1 rights are missing",
+			"  kubectl auth can-i list nodes   # to choose the nodes of --from | ask for these rights in the cluster",
+		}, false},
+		{"no right to create ClusterRoles", []string{"create clusterroles"}, nil, "lapse:dev", []string{"warn rights: lapse run: enough, but not to read nodes", "ok rights: lapse run --from: "}, false},
 		{"no right to watch PodDisruptionBudgets", []string{"watch poddisruptionbudgets"}, nil, "lapse:dev", []string{"warn rights: lapse run: enough, but not to read poddisruptionbudgets"}, false},
 		{"Pod Security", nil, insecure, "lapse:dev", []string{"fail admission: "}, true},
+		{"a LimitRange with a low default limit", nil, limited, "lapse:dev", []string{"warn admission: the Pod is let in, but gets a CPU limit of 500m", "kubectl describe limitrange -n shop"}, false},
+		{"OpenShift", nil, constrained, "lapse:dev", []string{"warn admission: the Job is let in; whether its Pod is cannot be checked: ", "oc adm policy"}, false},
 		{"an image that nobody has pushed", nil, nil, "lapse:v2", []string{"warn image: lapse:v2 is on 0 of 2 nodes, and was not pushed to a registry | `lapse image push"}, false},
 		{"no name of an image", nil, nil, "La pse", []string{"fail image: "}, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			config := deploy.Config{Name: "lapse-check", Namespace: "shop", Image: tt.image}
-			report := Report{Findings: Cluster(t.Context(), fakeCluster(tt.refused, tt.pod), config, image.Registry{})}
+			report := Report{Findings: Cluster(t.Context(), fakeCluster(tt.refused, tt.admit), config, image.Registry{})}
 			got := lines(report.Findings)
 			for _, want := range tt.want {
 				if !strings.Contains(got, want) {

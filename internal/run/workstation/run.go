@@ -146,15 +146,10 @@ func (r *clusterRun) closeCopy() {
 // startJob creates the Job, waits until its Pod measures, and compares the clocks.
 func (r *clusterRun) startJob(ctx, setup context.Context, cluster deploy.Cluster, config deploy.Config) (err error) {
 	r.screen.Say(fmt.Sprintf("creating Job %s/%s", config.Namespace, config.Name))
-	waiting := screen.StartWaiting(r.screen.Say, "waiting for the API server to create it")
-	defer waiting.Over()
+	var over func()
+	cluster.Notify, over = SayWaiting(r.screen.Say, "waiting for the API server to create it")
+	defer over()
 	cluster.CreateWait = r.opts.ProberWait
-	cluster.Notify = func(what string) {
-		if waiting.Is(what); what == deploy.Armed {
-			waiting.Over()
-			r.screen.Say(what)
-		}
-	}
 	if r.job, err = deploy.Create(setup, cluster, config); err != nil {
 		return notBegun(err)
 	}
@@ -167,6 +162,19 @@ func (r *clusterRun) startJob(ctx, setup context.Context, cluster deploy.Cluster
 		return r.notFollowed(ctx, fmt.Errorf("compare clocks with the Pod: %w", err))
 	}
 	return nil
+}
+
+// SayWaiting says every few seconds what a run waits for, until over is called or the run is armed. notify, for a
+// [deploy.Cluster], replaces what that is.
+func SayWaiting(say func(string), what string) (notify func(string), over func()) {
+	waiting := screen.StartWaiting(say, what)
+	notify = func(what string) {
+		if waiting.Is(what); what == deploy.Armed {
+			waiting.Over()
+			say(what)
+		}
+	}
+	return notify, waiting.Over
 }
 
 // save writes the result to disk. If the result is the timeline from the Pod's log, the incomplete recording gets
