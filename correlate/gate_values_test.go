@@ -202,6 +202,26 @@ func TestLatencyOfATargetThatNeverAnsweredIsNotKept(t *testing.T) {
 	}
 }
 
+// Of an answer that the prober read late it is known only that it took no longer.
+func TestAnswersReadLateMayHaveTakenAnyTime(t *testing.T) {
+	for text, want := range map[string]map[string]model.GateOutcome{
+		"ok+0.5*970 delayed+6*30": {
+			"latency.p99>20ms": model.GateUndecided, "latency.p99>100ms": model.GatePass, "latency.p99>4ms": model.GateFail,
+			"latency.p99>=60ms": model.GateUndecided,
+		},
+		"ok+0.5*1995 delayed+6*5": {"latency.p99>6ms": model.GatePass, "latency.p99>4ms": model.GateFail}, // no more than 1 %
+		"ok+0.5*5 delayed+6*995":  {"latency.p99>4ms": model.GateUndecided, "latency.p99>100ms": model.GatePass},
+		"delayed+6*100 ok+0.5":    {"latency.p99>0.1ms": model.GateUndecided},
+	} {
+		tl := analyze(t, rowRun(row(text)))
+		for expr, want := range want {
+			if got := outcome(t, tl, expr); got.Outcome != want {
+				t.Errorf("%s: %s: %s with %+v, want %s", text, expr, got.Outcome, got.Value, want)
+			}
+		}
+	}
+}
+
 // Whatever the latencies were, the bar holds the one that the quantile stands for.
 func TestLatencyBoundsHoldWhatTheHistogramRounded(t *testing.T) {
 	for d := time.Microsecond; d < time.Minute; d += d/37 + 777 {

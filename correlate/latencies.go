@@ -52,7 +52,7 @@ func (l *latencies) quantiles() *model.Latency {
 		return l.published
 	}
 	asked := []float64{50, 90, 99, 99.9}
-	at := func(i int) time.Duration { return min(l.quantile(asked[i]), l.slowest) }
+	at := func(i int) time.Duration { return l.at(rank(asked[i], l.count())) }
 	if l.many != nil {
 		us := l.many.ValueAtPercentilesSlice(asked)
 		at = func(i int) time.Duration { return min(time.Duration(us[i])*time.Microsecond, l.slowest) }
@@ -61,12 +61,40 @@ func (l *latencies) quantiles() *model.Latency {
 	return l.published
 }
 
-// quantile returns a quantile of a few latencies as an HdrHistogram does: the highest latency of the slot.
-func (l *latencies) quantile(percent float64) time.Duration {
-	rank := min(max(1, int(percent/100*float64(len(l.few))+0.5)), len(l.few))
-	us := uint64(l.few[rank-1])
-	if us >= exactLatencies {
-		us |= 1<<(bits.Len64(us)-bits.Len64(exactLatencies-1)) - 1
+// p99Bounds returns bounds of the 99th percentile of these latencies, of which there is one at least, and of others
+// that were no longer than most.
+func (l *latencies) p99Bounds(most *latencies) model.Length {
+	all, own := rank(99, l.count()+most.count()), rank(99, l.count())
+	bounds := model.Length{Max: l.at(own)}
+	if others := all - own; others > 0 {
+		bounds.Max = max(bounds.Max, most.at(others))
 	}
-	return time.Duration(us) * time.Microsecond
+	if all <= l.count() { // each of the others may have been the longest
+		bounds.Max = min(bounds.Max, l.at(all))
+	}
+	if shorter := most.count(); shorter < all { // or each took no time
+		bounds.Min = l.at(all - shorter)
+	}
+	return bounds
+}
+
+func (l *latencies) count() int {
+	if l.many != nil {
+		return int(l.many.TotalCount())
+	}
+	return len(l.few)
+}
+
+// rank returns which of n latencies, from 1, a percentile is.
+func rank(percent float64, n int) int { return min(max(1, int(percent/100*float64(n)+0.5)), n) }
+
+// at returns the latency of a rank as an HdrHistogram does: the highest latency of the slot.
+func (l *latencies) at(rank int) time.Duration {
+	var us int64
+	if l.many != nil {
+		us = l.many.ValueAtPercentile(100 * float64(rank) / float64(l.count()))
+	} else if us = int64(l.few[rank-1]); us >= exactLatencies {
+		us |= 1<<(bits.Len64(uint64(us))-bits.Len64(exactLatencies-1)) - 1
+	}
+	return min(time.Duration(us)*time.Microsecond, l.slowest)
 }

@@ -3,10 +3,13 @@ package correlate
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"lapse/correlate/verdict"
 )
 
 // Few latencies or many: the quantiles are an HdrHistogram's.
@@ -33,6 +36,32 @@ func TestQuantilesAreAnHdrHistograms(t *testing.T) {
 		}
 		if got.Max != slowest {
 			t.Errorf("%d latencies: max %v, want %v", n, got.Max, slowest)
+		}
+	}
+}
+
+// Whatever the late ones took, the bounds hold the percentile of all.
+func TestBoundsOfThe99thPercentileHoldLatenciesOfWhichOnlyTheMostIsKnown(t *testing.T) {
+	for _, n := range []int{1, 10, 99, 1000, 3 * fewLatencies} {
+		for _, share := range []float64{0.001, 0.005, 0.01, 0.02, 0.5, 0.999} {
+			random := rand.New(rand.NewPCG(uint64(n), uint64(1000*share)))
+			var known, most latencies
+			var truth []time.Duration
+			for i := range n {
+				d := time.Duration(math.Exp(random.NormFloat64()) * float64(2*time.Millisecond))
+				truth = append(truth, d)
+				if i > 0 && random.Float64() < share {
+					most.add(d + time.Duration(random.Float64()*float64(50*time.Millisecond)))
+				} else {
+					known.add(d)
+				}
+			}
+			slices.Sort(truth)
+			want, got := truth[rank(99, n)-1], known.p99Bounds(&most)
+			least, _ := verdict.LatencyBounds(got.Min)
+			if _, longest := verdict.LatencyBounds(got.Max); want < least || want > longest {
+				t.Errorf("%v of %d latencies were late: %v is not within %+v", share, n, want, got)
+			}
 		}
 	}
 }

@@ -18,11 +18,11 @@ type tally struct {
 	due       int // requests
 	classes   [timeline.NumClasses]int
 	late      int
-	delayed   int // ok ones whose latency has only an upper bound
-	fresh     int // ok ones that were the first on their connection, where connections are kept
+	delayed   latencies // upper bounds of those of ok ones that have nothing better
+	fresh     int       // ok ones that were the first on their connection, where connections are kept
 	firstDue  time.Duration
 	lastSent  time.Duration
-	latencies                      // of ok requests, from Due
+	latencies                      // of other ok requests, from Due
 	fastest   time.Duration        // of ok requests, from Sent
 	failures  []timeline.Request   // the first of them by Sent, and perhaps more: see trim
 	ends      [4]*timeline.Request // see edge
@@ -51,7 +51,7 @@ func (t *tally) add(r *timeline.Request, interval time.Duration, kept bool) {
 			t.fastest = took
 		}
 		if r.Delayed {
-			t.delayed++
+			t.delayed.add(r.Latency())
 		} else {
 			t.latencies.add(r.Latency())
 		}
@@ -111,7 +111,21 @@ func (t *tally) edge(own []model.Window) windows.FirstLast {
 }
 
 // rest lets go of what is needed only while requests come.
-func (t *tally) rest() { t.few = append([]uint32(nil), t.few...) }
+func (t *tally) rest() {
+	t.few = append([]uint32(nil), t.few...)
+	t.delayed.few = append([]uint32(nil), t.delayed.few...)
+}
+
+// latency returns nil if no latency is known.
+func (t *tally) latency() *model.Latency {
+	known := t.quantiles()
+	if known == nil || t.delayed.count() == 0 {
+		return known
+	}
+	latency := *known
+	latency.P99Bounds = new(t.p99Bounds(&t.delayed))
+	return &latency
+}
 
 // classNames returns how many requests ended in each class. The map is never changed again.
 func (t *tally) classNames() map[string]int {

@@ -204,10 +204,10 @@ func (s *snapshot) publish(source timeline.Source, clock aligned) model.Target {
 	p := model.Target{
 		Target: s.target, Source: source.Name, Node: source.Node,
 		Sent: t.due - t.notSent(), OK: t.ok(), Failed: t.failed(), NotSent: t.notSent(), Late: t.late,
-		Delayed: t.delayed,
+		Delayed: t.delayed.count(),
 		Classes: t.classNames(), NewConnections: t.fresh,
 		Measured: clock.bracket(model.Instant{Earliest: s.measured.From, Latest: s.measured.To}),
-		Latency:  t.quantiles(),
+		Latency:  t.latency(),
 	}
 	p.Target.Source, p.Family, p.Timeout = 0, 0, 0
 	measured := s.measured.To - s.measured.From

@@ -148,7 +148,7 @@ func everywhereRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		reading("", nodes), reading(lifecyclev1alpha1.GroupName, "evictionrequests"),
 		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"},
-			ResourceNames: []string{"kube-proxy"}},
+			ResourceNames: []string{"kube-proxy", "kube-proxy-config"}},
 	}
 }
 

@@ -439,10 +439,10 @@ func rulesOf(o runtime.Object) []rbacv1.PolicyRule {
 	return nil
 }
 
-// A guard of all namespaces may read the mode of kube-proxy, and no other ConfigMap outside of its own namespace. That is
+// A guard of all namespaces may read the mode of kube-proxy, on EKS too, and no other ConfigMap outside of its own namespace. That is
 // granted in the ClusterRole: GKE Autopilot lets nobody create a Role in kube-system.
 func TestAGuardOfAllNamespacesMayReadTheProxysMode(t *testing.T) {
-	want := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}, ResourceNames: []string{"kube-proxy"}}
+	want := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}, ResourceNames: []string{"kube-proxy", "kube-proxy-config"}}
 	for _, all := range []bool{true, false} {
 		var got []rbacv1.PolicyRule
 		for _, o := range (Guard{Namespace: "lapse", AllNamespaces: all, Claim: "runs"}).Objects() {

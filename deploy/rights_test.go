@@ -221,7 +221,7 @@ And for ` + "`lapse routes`" + `:
 `)
 	writeRights(&page, neededRights(Needs{Canary: true}), neededRights(Needs{}))
 	page.WriteString(`
-Whoever runs ` + "`lapse routes`" + ` may also list EndpointSlices in ` + "`kube-system`" + `, or DNS lag is not measured: ` + "`kubectl auth can-i list endpointslices.discovery.k8s.io -n kube-system`" + `. Whoever starts a run may get the ConfigMap ` + "`kube-proxy`" + ` there, or its minSyncPeriod is taken to be 1 s. The Job needs neither right.
+Whoever runs ` + "`lapse routes`" + ` may also list EndpointSlices in ` + "`kube-system`" + `, or DNS lag is not measured: ` + "`kubectl auth can-i list endpointslices.discovery.k8s.io -n kube-system`" + `. Whoever starts a run may get the ConfigMap ` + "`kube-proxy`" + ` there, on EKS also ` + "`kube-proxy-config`" + `, or its minSyncPeriod is taken to be 1 s. The Job needs neither right.
 
 With ` + "`--control-plane`" + `, whoever starts a run may get EndpointSlice ` + "`kubernetes`" + ` in ` + "`default`" + `, or its Service is asked, not each API server; so may a guard. ` + "`/livez` and `/readyz`" + ` are open to all by default (` + "`system:public-info-viewer`" + `).
 
@@ -245,7 +245,7 @@ for ` + "`-A`" + ` only those to read, in all namespaces at once (` + "`kubectl 
 `)
 	writeRights(&page, elsewhereRights(Needs{}), nil)
 	page.WriteString(`
-` + "`lapse gen guard`" + ` grants a guard these: in one namespace, as the role ` + "`admin`" + ` may, or in all, with those to read nodes, ` + "`evictionrequests.lifecycle.k8s.io`" + ` and the ConfigMap ` + "`kube-proxy`" + `, without which minSyncPeriod is taken to be 1 s. In one namespace, add that for ` + "`evictionrequests`" + ` where these are served: ` + "`lapse run`" + ` does if you may. Without that to create Events it writes none.
+` + "`lapse gen guard`" + ` grants a guard these: in one namespace, as the role ` + "`admin`" + ` may, or in all, with those to read nodes, ` + "`evictionrequests.lifecycle.k8s.io`" + ` and the ConfigMaps ` + "`kube-proxy`" + ` and ` + "`kube-proxy-config`" + ` (of EKS), without which minSyncPeriod is taken to be 1 s. In one namespace, add that for ` + "`evictionrequests`" + ` where these are served: ` + "`lapse run`" + ` does if you may. Without that to create Events it writes none.
 
 | in each namespace | right | for |
 |---|---|---|

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -59,6 +60,38 @@ func TestDescribeClusterReadsTheProxysConfiguration(t *testing.T) {
 	}
 	if got := DescribeCluster(t.Context(), kubetest.Client(fake.NewSimpleClientset())); got.ProxyMode != "" || got.MinSyncPeriod != 0 || got.SyncPeriod() != time.Second {
 		t.Errorf("without a ConfigMap: %+v", got)
+	}
+}
+
+// On EKS the ConfigMap kube-proxy is a kubeconfig, and the configuration is in another one. One that is not there, or may
+// not be read, is the first one's trouble or its own.
+func TestDescribeProxyReadsTheConfigurationOfEKS(t *testing.T) {
+	configMap := func(name, key, text string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: name}, Data: map[string]string{key: text}}
+	}
+	kubeconfig := configMap("kube-proxy", "kubeconfig", "kind: Config")
+	for name, c := range map[string]struct {
+		objects []runtime.Object
+		denied  bool
+		want    timeline.Cluster
+		err     string
+	}{
+		"ipvs":     {objects: []runtime.Object{kubeconfig, configMap("kube-proxy-config", "config", "mode: ipvs")}, want: timeline.Cluster{ProxyMode: "ipvs"}},
+		"10 s":     {objects: []runtime.Object{kubeconfig, configMap("kube-proxy-config", "config", "{mode: iptables, iptables: {minSyncPeriod: 10s}}")}, want: timeline.Cluster{ProxyMode: "iptables", MinSyncPeriod: 10 * time.Second}},
+		"alone":    {objects: []runtime.Object{configMap("kube-proxy-config", "config", "mode: ipvs")}, want: timeline.Cluster{ProxyMode: "ipvs"}},
+		"not both": {objects: []runtime.Object{kubeconfig}, err: "ConfigMap kube-proxy has no configuration of kube-proxy"},
+		"neither":  {err: `configmaps "kube-proxy" not found`},
+		"denied":   {objects: []runtime.Object{kubeconfig}, denied: true, err: `configmaps "kube-proxy-config" is forbidden`},
+	} {
+		client := fake.NewSimpleClientset(c.objects...)
+		client.PrependReactor("get", "configmaps", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			get, _ := a.(clienttesting.GetAction)
+			return c.denied && get.GetName() == "kube-proxy-config", nil, apierrors.NewForbidden(a.GetResource().GroupResource(), get.GetName(), nil)
+		})
+		got, err := DescribeProxy(t.Context(), kubetest.Client(client))
+		if got != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) || apierrors.IsForbidden(err) != c.denied {
+			t.Errorf("%s: %+v, %v; want %+v, %q", name, got, err, c.want, c.err)
+		}
 	}
 }
 

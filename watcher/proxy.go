@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
@@ -40,10 +41,21 @@ func Version(ctx context.Context, client kube.Client) string {
 	return v.GitVersion
 }
 
-// ProxyConfig returns the ConfigMap with kube-proxy's configuration, which kubeadm and kind write.
+// ProxyConfig returns the ConfigMap with kube-proxy's configuration: kube-proxy, which kubeadm and kind write, or
+// kube-proxy-config of EKS, whose kube-proxy holds a kubeconfig.
 func ProxyConfig(ctx context.Context, client kube.Client) (*corev1.ConfigMap, error) {
-	return client.ConfigMaps(metav1.NamespaceSystem).Get(ctx, "kube-proxy", metav1.GetOptions{})
+	configs := client.ConfigMaps(metav1.NamespaceSystem)
+	config, err := configs.Get(ctx, "kube-proxy", metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && proxyText(config) == "" {
+		if eks, err := configs.Get(ctx, "kube-proxy-config", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			return eks, err
+		}
+	}
+	return config, err
 }
+
+// proxyText returns kube-proxy's configuration as kubeadm and EKS name it; "" if a ConfigMap has none.
+func proxyText(c *corev1.ConfigMap) string { return cmp.Or(c.Data["config.conf"], c.Data["config"]) }
 
 // ReadProxy reads the mode of kube-proxy and its minSyncPeriod from its configuration.
 // https://kubernetes.io/docs/reference/config-api/kube-proxy-config.v1alpha1/
@@ -57,9 +69,9 @@ func ReadProxy(c *corev1.ConfigMap) (proxy timeline.Cluster, err error) {
 		NFTables sync   `json:"nftables"`
 		IPVS     sync   `json:"ipvs"`
 	}
-	text := c.Data["config.conf"]
+	text := proxyText(c)
 	if text == "" {
-		return proxy, fmt.Errorf("ConfigMap %s has no config.conf", c.Name)
+		return proxy, fmt.Errorf("ConfigMap %s has no configuration of kube-proxy", c.Name)
 	}
 	if err := yaml.Unmarshal([]byte(text), &config); err != nil {
 		return proxy, fmt.Errorf("read ConfigMap %s: %w", c.Name, err)

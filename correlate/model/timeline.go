@@ -228,13 +228,15 @@ type FailedAddress struct {
 	During      Instant `json:"during"` // when they were made
 }
 
-// Latency are quantiles of the time from Due to Done.
+// Latency are quantiles of the time from Due to Done, without delayed requests.
 type Latency struct {
 	P50  time.Duration `json:"p50"`
 	P90  time.Duration `json:"p90"`
 	P99  time.Duration `json:"p99"`
 	P999 time.Duration `json:"p999"`
 	Max  time.Duration `json:"max"`
+	// of p99 with the delayed requests, which took any time up to what was recorded; absent if there are none
+	P99Bounds *Length `json:"p99Bounds,omitzero"`
 }
 
 // WindowKind says what kind of trouble a window is.

@@ -8,6 +8,7 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/internal/hint"
+	"lapse/timeline"
 )
 
 func TestGateStatesWhenTheRunFails(t *testing.T) {
@@ -147,8 +148,12 @@ func TestGateIsUndecidedWhereTheErrorBarsHoldItsLimit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := gate.judge(&model.Timeline{Windows: []model.Window{{Kind: model.Partial}}},
-			&measured); got.Outcome != want {
+		if got := gate.judge(&model.Timeline{
+			Windows: []model.Window{{Kind: model.Partial}},
+			Targets: []model.Target{{
+				Target: timeline.Target{Kind: timeline.New}, Latency: &model.Latency{P99: *measured.LatencyP99},
+			}},
+		}, &measured); got.Outcome != want {
 			t.Errorf("%s: %s with %+v, want %s", expr, got.Outcome, got.Value, want)
 		}
 	}

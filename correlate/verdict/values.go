@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"cmp"
 	"time"
 
 	"lapse/correlate/model"
@@ -117,17 +118,25 @@ func orZero(l *model.Length) model.Length {
 }
 
 // latencyP99 returns the worst target's. It tells of the requests that were answered, and is as exact as the histogram
-// it is taken from. A target that answered none has no latency, and none is known to be less than a limit.
+// it is taken from, and as what is known of delayed ones. A target that answered none has no latency, and none is known
+// to be less than a limit.
 func latencyP99(tl *model.Timeline, v *model.Verdict) (model.Range, bool) {
 	if v.LatencyP99 == nil {
 		return model.Range{}, false
 	}
-	least, most := LatencyBounds(*v.LatencyP99)
-	// where the histogram ends
-	r := model.Range{Min: float64(least), Max: float64(most), Open: *v.LatencyP99 >= time.Minute}
+	var r model.Range
 	for i := range tl.Targets {
-		t := &tl.Targets[i]
-		r.Open = r.Open || t.Kind.Judged() && t.Sent > 0 && t.Latency == nil
+		switch t := &tl.Targets[i]; {
+		case !t.Kind.Judged():
+		case t.Latency == nil:
+			r.Open = r.Open || t.Sent > 0
+		default:
+			p99 := cmp.Or(t.Latency.P99Bounds, &model.Length{Min: t.Latency.P99, Max: t.Latency.P99})
+			least, _ := LatencyBounds(p99.Min)
+			_, most := LatencyBounds(p99.Max)
+			r.Min, r.Max = max(r.Min, float64(least)), max(r.Max, float64(most))
+			r.Open = r.Open || p99.Max >= time.Minute // where the histogram ends
+		}
 	}
 	return r, true
 }

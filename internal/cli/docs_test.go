@@ -215,7 +215,7 @@ A gate fails if even the better end of the error bar breaks the limit. It passes
 | unobserved time elsewhere | an outage as long as it, plus the detection limit and the time of an answer ('latency.p99'): the longest for a longest length, all for 'downtime.total' | 300 ms unobserved: 'downtime.total>200ms' is undecided |
 | a blackout beside unobserved time | only unobserved time extends it: any success ends it | |
 | 'failed', 'errors.rate' | no bar: they count what was sent | zero downtime is '--fail-if "failed>0"' |
-| 'latency.p99' | the precision of the histogram, 0.1 %; no limit passes where a target answered nothing | |
+| 'latency.p99' | the precision of the histogram, 0.1 %; answers that the prober read late ('targets[].delayed') may have taken no time, or all that was recorded; no limit passes where a target answered nothing | 3 % of answers read late, after 60 ms, all others within 5 ms: 'latency.p99>20ms' is undecided |
 | 'route.lag.max', 'route.lag.p99' | no upper end where nothing is known of a removal: no request from the node was answered by the Pod, too few followed, or its endpoint left more than once | of 30 removals as three nodes saw them one is not known: 'route.lag.max>2s' is undecided |
 | a limit that every run or no run can break | refused | 'errors.rate>1' means 100 %, not 1 % |
 

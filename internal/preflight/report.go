@@ -21,7 +21,7 @@ type Report struct {
 	Tool          Tool               `json:"tool"`
 	Verdict       Verdict            `json:"verdict"`
 	Services      []Result           `json:"services"`
-	Problems      []manifest.Problem `json:"problems"` // what could not be read, or what the API server does not take
+	Problems      []manifest.Problem `json:"problems"` // with the files
 	Notes         []string           `json:"notes"`    // what was passed over, and what else is to be known
 
 	At   time.Time     `json:"-"` // when it was made

@@ -119,7 +119,7 @@ func (r *reading) readNodes(ctx context.Context, client kube.Client, s *service.
 	wanted := want{service.ProxyFact, "get configmaps/kube-proxy", metav1.NamespaceSystem}
 	ask(ctx, r, wanted, config, func(c *corev1.ConfigMap) {
 		proxy, err := watcher.ReadProxy(c)
-		s.Proxy = service.Proxy{Mode: proxy.ProxyMode, MinSyncPeriod: proxy.MinSyncPeriod}
+		s.Proxy = service.Proxy{ConfigMap: c.Name, Mode: proxy.ProxyMode, MinSyncPeriod: proxy.MinSyncPeriod}
 		if err != nil {
 			s.Missing[service.ProxyFact] = err.Error()
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -18,10 +19,11 @@ import (
 type object struct {
 	metav1.Object
 	kind *kind
+	origin
 }
 
 // add keeps an object if its kind is read, and counts it as skipped otherwise. It reports whether the kind is read.
-func (m *Manifests) add(raw json.RawMessage) (errs []error, isRead bool) {
+func (m *Manifests) add(raw json.RawMessage, from origin) (errs []error, isRead bool) {
 	var is metav1.TypeMeta
 	if err := json.Unmarshal(raw, &is); err != nil {
 		return []error{wrongType(err)}, true
@@ -34,7 +36,7 @@ func (m *Manifests) add(raw json.RawMessage) (errs []error, isRead bool) {
 		m.skipped[strings.TrimSpace(is.APIVersion+" "+is.Kind)]++
 		return nil, false
 	}
-	o := object{kind.object(), kind}
+	o := object{kind.object(), kind, from}
 	errs, ok := decodeStrict(raw, o.Object, kind.partial)
 	if ok {
 		m.objects = append(m.objects, o)
@@ -45,6 +47,39 @@ func (m *Manifests) add(raw json.RawMessage) (errs []error, isRead bool) {
 	return errs, true
 }
 
+// title returns the object as kubectl names it, without its namespace.
+func (o object) title() string { return o.kind.name + "/" + o.GetName() }
+
+// warnOfReplaced warns of objects that replace those of other files: a directory may hold several environments.
+func (m *Manifests) warnOfReplaced() {
+	later := map[string][]int{}                  // by title, the last one first
+	replaced := make([][]string, len(m.objects)) // the files whose objects each one replaces
+	for i, o := range slices.Backward(m.objects) {
+		key := o.title()
+		by := slices.IndexFunc(later[key], func(k int) bool {
+			return sameNamespace(m.objects[k].GetNamespace(), o.GetNamespace())
+		})
+		if by >= 0 && o.GetName() != "" {
+			k := later[key][by]
+			if last := m.objects[k]; last.text.File != o.text.File && !reflect.DeepEqual(last.Object, o.Object) {
+				replaced[k] = append(replaced[k], o.text.File)
+			}
+		}
+		later[key] = append(later[key], i)
+	}
+	for i, files := range replaced {
+		if files != nil {
+			slices.Sort(files)
+			o := m.objects[i]
+			m.Problems = append(m.Problems, Problem{
+				Place: o.text.find(o.in+".metadata.name", nil), Object: o.title(), Warning: true,
+				Text: "only this one is judged, and none in " + some(slices.Compact(files), 3) +
+					": call preflight for each environment",
+			})
+		}
+	}
+}
+
 // inNamespace returns the objects of a namespace and those that name none, each object once: as with kubectl apply,
 // the last of several documents counts.
 func (m *Manifests) inNamespace(namespace string) (all []object) {
@@ -53,7 +88,7 @@ func (m *Manifests) inNamespace(namespace string) (all []object) {
 		if !sameNamespace(o.GetNamespace(), namespace) {
 			continue
 		}
-		key := o.kind.name + "/" + o.GetName()
+		key := o.title()
 		known := slices.IndexFunc(at[key], func(i int) bool {
 			return sameNamespace(all[i].GetNamespace(), o.GetNamespace())
 		})

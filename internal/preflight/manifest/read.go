@@ -25,7 +25,7 @@ import (
 
 // Manifests are the objects of files, with the lines they were read from.
 type Manifests struct {
-	Problems []Problem // what kubectl refuses, or cannot be read at all
+	Problems []Problem // what kubectl refuses, or cannot be read at all, and what replaces another file's
 
 	objects  []object
 	skipped  map[string]int // objects of kinds that are not read: how many of each
@@ -41,7 +41,8 @@ type Annotation struct {
 	Check func(value string) []error
 }
 
-// A Problem is a part of a file that cannot be read, or that the API server refuses.
+// A Problem is a part of a file that cannot be read, that the API server refuses, or that replaces an object of another
+// file.
 type Problem struct {
 	Place
 	Object  string `json:"object,omitempty"` // such as Deployment/web; absent if it is not known
@@ -103,6 +104,7 @@ func Read(paths []string, in io.Reader, validation Validation, checked Annotatio
 	if validation == Ignore {
 		m.Problems = slices.DeleteFunc(m.Problems, func(p Problem) bool { return p.invalid })
 	}
+	m.warnOfReplaced()
 	return m
 }
 
@@ -299,7 +301,8 @@ func (m *Manifests) readObject(t *text, in string, raw json.RawMessage, errs []e
 		m.report(t, in, "", errs)
 		return true
 	}
-	decoded, isRead := m.add(raw)
+	from := origin{t, in}
+	decoded, isRead := m.add(raw, from)
 	if !isRead { // its mistakes do not matter
 		return true
 	}
@@ -310,7 +313,7 @@ func (m *Manifests) readObject(t *text, in string, raw json.RawMessage, errs []e
 	if name == "" && len(errs) == 0 {
 		errs = append(errs, &fieldError{field: "metadata", text: "it has no name"})
 	}
-	m.places[objectKey{is.Kind, is.Metadata.Namespace, is.Metadata.Name}] = origin{t, in}
+	m.places[objectKey{is.Kind, is.Metadata.Namespace, is.Metadata.Name}] = from
 	m.report(t, in, strings.TrimSuffix(is.Kind+"/"+name, "/"), errs)
 	return true
 }

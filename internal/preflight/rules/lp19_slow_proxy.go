@@ -15,11 +15,9 @@ var slowProxy = Rule{
 	Needs:       []service.Fact{service.ProxyFact},
 	ConfirmedBy: staleRoutes,
 	Check: func(s *service.State) (found []Finding) {
-		const (
-			config = "ConfigMap/kube-system/kube-proxy"
-			late   = "where endpoints change twice within %s, the second change takes effect up to that much later: " +
-				"routes may outlive Pods for longer"
-		)
+		const late = "where endpoints change twice within %s, the second change takes effect up to that much later: " +
+			"routes may outlive Pods for longer"
+		config := "ConfigMap/kube-system/" + s.Proxy.ConfigMap
 		if s.Proxy.Mode == "ipvs" {
 			found = append(found, Finding{
 				Severity: MayLose,

@@ -49,6 +49,7 @@ type Endpoint struct {
 
 // A Proxy is how kube-proxy is configured.
 type Proxy struct {
+	ConfigMap     string        // which says so: kube-proxy, or kube-proxy-config on EKS
 	Mode          string        // iptables, nftables or ipvs
 	MinSyncPeriod time.Duration // of that mode; 0: none
 }

@@ -28,7 +28,7 @@ type runClock struct {
 
 // A comparison is what was known, at an instant of the local clock, of the offset to the run's.
 type comparison struct {
-	at     time.Duration
+	at     time.Duration // when the exchange had ended
 	wall   time.Duration // by how much the wall clock was ahead of the local one, since the local one's zero
 	offset timeline.ClockOffset
 	jumped bool // since the comparison before, the clocks have parted by more than they drift: this one stands alone
@@ -70,11 +70,15 @@ type exchange func(ctx context.Context, local timeline.Clock) (timeline.ClockOff
 
 // compare compares the clocks through an exchange.
 func (c *runClock) compare(ctx context.Context, exchange exchange) error {
-	made := comparison{at: c.local.Now(), wall: c.wall()} // before the exchanges: the older, the wider
-	var err error
-	if made.offset, err = exchange(ctx, c.local); err != nil {
+	var is timeline.Sync
+	wall, err := steadily(c.wall, func() (err error) {
+		is, err = source.Sync(c.local, func() (timeline.ClockOffset, error) { return exchange(ctx, c.local) })
+		return err
+	})
+	if err != nil {
 		return err
 	}
+	made := comparison{at: is.At, wall: wall, offset: timeline.ClockOffset{Min: is.Min, Max: is.Max}}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.known) > 0 {
@@ -90,6 +94,23 @@ func (c *runClock) compare(ctx context.Context, exchange exchange) error {
 	c.known = append(c.known, made)
 	return nil
 }
+
+// steadily repeats do until the wall clock did not step meanwhile, and returns the wall clock. If it stepped, nobody
+// knows whether clocks were compared before or after.
+func steadily(wall func() time.Duration, do func() error) (time.Duration, error) {
+	for {
+		before := wall()
+		if err := do(); err != nil {
+			return 0, err
+		}
+		if after := wall(); !stepped(before, after) {
+			return after, nil
+		}
+	}
+}
+
+// stepped reports whether a wall clock stepped between two readings.
+func stepped(before, after time.Duration) bool { return (after - before).Abs() > wallStep }
 
 // compareSince compares the clocks, unless that was done since an instant.
 func (c *runClock) compareSince(ctx context.Context, instant time.Duration, exchange exchange) error {
@@ -111,7 +132,7 @@ func (c *runClock) keepComparing(ctx context.Context, exchange exchange) {
 // continued returns a comparison narrowed by the one before it, unless one of the clocks jumped between them.
 func continued(last, made comparison) comparison {
 	both := intersection(last.near(made.at, made.at), made.offset)
-	if moved := made.wall - last.wall; both.Width() < 0 || moved > wallStep || moved < -wallStep {
+	if both.Width() < 0 || stepped(last.wall, made.wall) {
 		made.jumped = true
 		return made
 	}

@@ -108,6 +108,69 @@ func TestWhatHappenedHereIsPlacedByTheComparisonsAroundIt(t *testing.T) {
 	}
 }
 
+// The machine is suspended while an exchange waits for the network: what happened here before is placed so that the
+// bracket holds the truth.
+func TestAMarkIsPlacedAroundTheTruthIfASuspendCameDuringAComparison(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := runClock{local: timeline.StartClock()}
+		const suspended = 10 * time.Minute // from 3 s after it began
+		if err := clock.compare(t.Context(), func(context.Context, timeline.Clock) (timeline.ClockOffset, error) {
+			return bounds(-ms, ms), nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		began := clock.local.Now()
+		if err := clock.compare(t.Context(), func(context.Context, timeline.Clock) (timeline.ClockOffset, error) {
+			time.Sleep(4 * time.Second)
+			return bounds(suspended-ms, suspended+ms), nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		for in, truth := range map[time.Duration]time.Duration{2 * time.Second: 0, 3500 * ms: suspended} {
+			at := began + in
+			if since, seen := clock.place(stamp{earliest: at, latest: at}); since > at+truth || at+truth > seen {
+				t.Errorf("%v after it began: [%v, %v] does not hold %v", in, since, seen, at+truth)
+			}
+		}
+	})
+}
+
+// The clocks drift apart while an exchange waits for the network, before the attempt that is answered or after the best.
+func TestAMarkIsPlacedAroundTheTruthAfterALongComparison(t *testing.T) {
+	for _, waits := range [][2]time.Duration{{time.Minute, 0}, {0, time.Minute}} {
+		synctest.Test(t, func(t *testing.T) {
+			clock := runClock{local: timeline.StartClock()}
+			ahead := func(at time.Duration) time.Duration { return time.Duration(900e-6 * float64(at)) }
+			err := clock.compare(t.Context(), func(context.Context, timeline.Clock) (timeline.ClockOffset, error) {
+				time.Sleep(waits[0])
+				offset := ahead(clock.local.Now())
+				time.Sleep(waits[1])
+				return bounds(offset-ms, offset+ms), nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, at := range []time.Duration{0, 30 * time.Second, clock.local.Now()} {
+				if since, seen := clock.place(stamp{earliest: at, latest: at}); since > at+ahead(at) || at+ahead(at) > seen {
+					t.Errorf("%v: [%v, %v] does not hold %v", at, since, seen, at+ahead(at))
+				}
+			}
+		})
+	}
+}
+
+// What was compared while the wall clock stepped may be of before or after.
+func TestAComparisonIsRepeatedIfTheWallClockSteppedMeanwhile(t *testing.T) {
+	walls, made := []time.Duration{0, 10 * time.Minute, 10 * time.Minute, 10*time.Minute + ms}, 0
+	wall, err := steadily(
+		func() (is time.Duration) { is, walls = walls[0], walls[1:]; return is },
+		func() error { made++; return nil })
+	if err != nil || made != 2 || wall != 10*time.Minute+ms {
+		t.Errorf("compared %d times, %v ahead, %v", made, wall, err)
+	}
+}
+
 // The machine is suspended for five minutes, in which its monotonic clock stands still: what happened here before and
 // after is placed so that the bracket holds the truth, and the user learns of it.
 func TestAMarkIsPlacedAroundTheTruthAfterASuspend(t *testing.T) {
