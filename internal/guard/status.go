@@ -63,7 +63,7 @@ type Status struct {
 	Failed  int                 `json:"failed,omitzero"`  // of them
 	Problem string              `json:"problem,omitzero"` // why it is not measured
 	Rate    float64             `json:"rate,omitzero"`    // requests per second to each target, if --max-rate lowers it
-	Runs    int                 `json:"runs"`             // that have ended and that the gate answers for: the newest 200
+	Runs    int                 `json:"runs"`             // that have ended and are known: the newest 200
 	Last    Last                `json:"last,omitzero"`    // of them
 }
 

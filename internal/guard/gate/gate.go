@@ -187,7 +187,7 @@ func (b *Book) End(name string, r Run) {
 	})
 }
 
-// Ended returns how many runs of a Service that have ended are known, and the newest of them; its zero value if none is.
+// Ended returns how many runs of a Service that have ended are known, and the newest of them.
 func (b *Book) Ended(name string) (runs int, newest Run) {
 	s := b.services[name]
 	if s == nil || len(s.ended) == 0 {

@@ -70,7 +70,7 @@ func (g *Gate) Answer(q Query) (a Answer, problem string) {
 	return a, problem
 }
 
-// Ended returns how many runs of a Service have ended, and the newest, as the book does.
+// Ended returns what [Book.Ended] does.
 func (g *Gate) Ended(service string) (runs int, newest Run) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -43,7 +43,8 @@ func writeSARIF(w io.Writer, r *preflight.Report, _ document.Screen) error {
 	for _, rule := range slices.Concat([]rules.Rule{preflight.NothingKnown}, rules.All()) {
 		l.about(rule.ID, rule.Name, rule.Doc)
 	}
-	l.about(unreadable, unreadable, "A file that cannot be read, or that the API server does not take, or that replaces another.")
+	l.about(unreadable, unreadable,
+		"A file that cannot be read, that the API server does not take, or that replaces an object of another one.")
 	l.addFindings(r)
 	for _, p := range r.Problems {
 		l.addProblem(p)
