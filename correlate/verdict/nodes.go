@@ -127,7 +127,7 @@ func askedNodes(tl *model.Timeline, parts map[part]map[string][]*model.Target) m
 		}
 		if n := add(e.Object.Name); !measuring[n.Node] {
 			run := windows.Period{From: baselineBegan(tl), To: tl.Run.Duration}
-			n.atMost(n.observedBy(nil, windows.Within(run, n.there), nil, false))
+			n.atMost(model.NodeCoverage{Unobserved: windows.Total(windows.Within(run, n.there))})
 		}
 	}
 	for _, byNode := range parts {

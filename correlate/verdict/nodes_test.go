@@ -136,11 +136,6 @@ func TestEachNodeMustObserveEnough(t *testing.T) {
 			measures(tl, "node3", 12*second)
 			tl.Targets[4].Measured.Earliest, tl.Targets[5].Measured.Earliest = 12*second, 12*second
 		}, ExitInconclusive, "node3 observed 86.15 % and was silent for 1.8 s"},
-		{"a prober was missing on a node that was drained and went down", func(tl *model.Timeline) {
-			tl.Events = append(tl.Events, model.Event{At: model.Instant{Earliest: 6 * second, Latest: 6 * second},
-				Event: timeline.Event{Kind: timeline.ProberChanged, To: "missing", Object: timeline.Object{Kind: "Node", Name: "node4"}}})
-			goesDown(tl, "node4", "false")
-		}, ExitPassed, ""},
 		{"a prober was missing on a node that was down when the run began", func(tl *model.Timeline) {
 			downAtFirst(tl, "node4")
 			tl.Events[len(tl.Events)-1].To = "missing"

@@ -35,8 +35,9 @@ type fleet struct {
 	full  map[timeline.SourceID][]asked // what a process asks; owned by the loop
 	ready []*joining                    // that wait for the next refresh; owned by the loop
 
-	// absent has nodes that are up and not measured from: since when, or [recorded]. It is owned by the loop.
-	absent map[string]time.Duration
+	// Both are owned by the loop.
+	absent map[string]time.Duration // nodes that are up and not measured from: since when, or [isLost]
+	told   map[string]bool          // those of them that are told to be missing in the run that goes on
 }
 
 // asked is a target of a process, with its full rate.
@@ -71,7 +72,7 @@ func (f *fleet) leave(node string, now time.Duration) {
 func (m *measurement) newFleet(c *crew) *fleet {
 	return &fleet{
 		crew: c, processes: map[string]*joined{}, full: map[timeline.SourceID][]asked{},
-		absent: map[string]time.Duration{},
+		absent: map[string]time.Duration{}, told: map[string]bool{},
 		party: party{
 			clock: m.Clock, put: m.Queue.Put, calls: m.Calls, join: m.join,
 			over: make(chan struct{}), done: make(chan struct{}), answers: m.opts.Timeout, full: m.reads,
@@ -144,7 +145,7 @@ func (m *measurement) join(j *joining) {
 		}
 		delete(m.fleet.full, j.source)
 		m.fleet.leave(j.node, m.Clock.Now())
-		m.fleet.absent[j.node] = recorded
+		m.fleet.absent[j.node] = isLost
 	case m.fleet.also:
 		m.fleet.ready = append(m.fleet.ready, j)
 	default:
@@ -156,10 +157,11 @@ func (m *measurement) join(j *joining) {
 // waits for its keys.
 const mostStarting = 2 * time.Minute
 
-// recorded stands for since when nothing is measured from a node, if a fact tells that nothing is.
-const recorded = time.Duration(math.MaxInt64)
+// isLost stands for since when nothing is measured from a node, if that its prober is lost tells so.
+const isLost = time.Duration(math.MaxInt64)
 
-// noteMissing records the nodes that are up and that nothing has been measured from for [mostStarting], each once.
+// noteMissing records in each run, once, the nodes that are up and that nothing has been measured from for
+// [mostStarting].
 func (m *measurement) noteMissing(now time.Duration) {
 	f, missing := m.fleet, m.fleet.missing()
 	maps.DeleteFunc(missing, func(node, _ string) bool {
@@ -167,12 +169,16 @@ func (m *measurement) noteMissing(now time.Duration) {
 		return m.IsDown(node) || of != nil && of.measuring > 0
 	})
 	maps.DeleteFunc(f.absent, func(node string, _ time.Duration) bool { return missing[node] == "" })
+	runs := m.Phase == timeline.PhaseMeasuring || m.Phase == timeline.PhaseSettling
+	if !runs {
+		clear(f.told)
+	}
 	for _, node := range slices.Sorted(maps.Keys(missing)) {
 		if since, known := f.absent[node]; !known {
 			f.absent[node] = now
-		} else if now-since >= mostStarting {
+		} else if runs && !f.told[node] && now-since >= mostStarting {
 			m.proberIs("missing", node, missing[node])
-			f.absent[node] = recorded
+			f.told[node] = true
 		}
 	}
 }

@@ -333,8 +333,8 @@ func TestAMeasurementForgetsNodesThatAreGone(t *testing.T) {
 	})
 }
 
-// A guard's run tells of a node that is up and that no prober has measured from, once it has had the time to start. A
-// loss is told at once, and not again.
+// Each run of a guard tells of a node that is up and that no prober has measured from, once it has had the time to
+// start. A loss is told at once, and not again.
 func TestAGuardTellsOfANodeThatNoProberMeasuresFrom(t *testing.T) {
 	const noAnswer = "Pod prober-of-node3 runs, and does not answer"
 	nodeIs := func(m *measurement, kind timeline.EventKind, to string) {
@@ -346,10 +346,19 @@ func TestAGuardTellsOfANodeThatNoProberMeasuresFrom(t *testing.T) {
 		m.assignReady(0)
 		return (<-j.assigned).Source
 	}
+	phase := func(p timeline.Phase) func(*measurement) { return func(m *measurement) { m.Phase = p } }
 	for name, tt := range map[string]struct {
 		do   map[time.Duration]func(m *measurement)
 		want []string
 	}{
+		"in each run": {map[time.Duration]func(*measurement){
+			130 * time.Second: phase(timeline.PhaseSettling), 150 * time.Second: phase(timeline.PhaseArmed),
+			200 * time.Second: phase(timeline.PhaseMeasuring),
+		}, []string{"120 missing", "200 missing"}},
+		"no run": {map[time.Duration]func(*measurement){0: phase(timeline.PhaseArmed)}, nil},
+		"it answers late and before the run": {map[time.Duration]func(*measurement){
+			0: phase(timeline.PhaseArmed), 140 * time.Second: func(m *measurement) { joins(m) }, 150 * time.Second: phase(timeline.PhaseMeasuring),
+		}, []string{"140 measuring"}},
 		"it does not answer": {nil, []string{"120 missing"}},
 		"it answers in time": {map[time.Duration]func(*measurement){110 * time.Second: func(m *measurement) { joins(m) }}, []string{"110 measuring"}},
 		"it answers late":    {map[time.Duration]func(*measurement){200 * time.Second: func(m *measurement) { joins(m) }}, []string{"120 missing", "200 measuring"}},
@@ -387,6 +396,7 @@ func TestAGuardTellsOfANodeThatNoProberMeasuresFrom(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := sharedMeasurement(30)
 				m.fleet.note("node3", noAnswer)
+				m.Phase = timeline.PhaseMeasuring
 				var told []string
 				m.Armed.Fact = func(f timeline.Fact) {
 					if e, ok := f.(timeline.Event); ok && e.Kind == timeline.ProberChanged {

@@ -26,6 +26,7 @@ type Ring struct {
 	// ForgetUnused is after how long without a request that refers to it a backend or peer is forgotten, because its
 	// source has forgotten it, too. 0: none is.
 	ForgetUnused time.Duration
+	Again        bool // one run follows another
 
 	others      []other      // that measure for it, in the order in which they joined
 	definitions []definition // backends and peers
@@ -297,7 +298,10 @@ func (r *Ring) compared(s timeline.Sync) {
 func (r *Ring) keep(e timeline.Event) {
 	switch e.Kind {
 	case timeline.ProberChanged:
-		if e.To == "lost" {
+		switch {
+		case e.To == "missing" && r.Again: // each run tells it
+			return
+		case e.To == "lost":
 			r.lose(e.Object.Name)
 		}
 		r.keyframe.add(e)

@@ -356,6 +356,19 @@ func TestWhatNothingRefersToIsForgotten(t *testing.T) {
 	}
 }
 
+// That a prober was missing is told in each run of a guard: its node may not be measured from any more. A run that
+// waits for its one disruption has told it before.
+func TestAProberThatWasMissingIsToldAnew(t *testing.T) {
+	for again, want := range map[bool]int{true: 0, false: 1} {
+		r := Ring{Here: 1, Clocks: Clocks{}, Again: again}
+		r.Add(timeline.Event{Source: 1, Seen: s, Kind: timeline.ProberChanged, To: "missing", Object: timeline.Object{Kind: "Node", Name: "node1"}})
+		r.Forget(time.Hour)
+		if got := r.keyframe.events(0); len(got) != want {
+			t.Errorf("with runs to follow: %v, the keyframe has %+v", again, got)
+		}
+	}
+}
+
 // Nodes come and go by other names, each with a prober. What is kept does not grow, and has the probers of nodes that
 // are there. Where nodes are not watched, the last ones that were lost may be of nodes that are there.
 func TestProbersOfNodesThatAreGoneAreForgotten(t *testing.T) {

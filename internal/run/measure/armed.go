@@ -126,6 +126,7 @@ func (l *Loop) again() bool { return l.Armed != nil && l.Armed.Ended != nil }
 func (a *armed) await(l *Loop, meta timeline.Meta) {
 	a.loop, a.clocks, a.leaving, a.waits = l, flight.Clocks{}, newLeaving(), true
 	a.ring = &flight.Ring{Here: l.source.ID, Clocks: a.clocks}
+	a.ring.Again = l.again()
 	if l.again() && l.Pacing == loadgen.Economical { // all sources share a thread, and so forget
 		a.ring.ForgetUnused = 3 * loadgen.ForgetUnused
 	}
