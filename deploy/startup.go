@@ -356,6 +356,9 @@ func (w *startWatch) judge(ctx context.Context, change any) (*corev1.Pod, error)
 		if !w.owns(object) {
 			return nil, nil
 		}
+		if w.CreateWait == 0 { // no limit to wait for a node
+			return object, judgePod(object)
+		}
 		return object, judgeStart(object)
 	case *batchv1.Job:
 		return nil, w.judgeJob(ctx, object)
