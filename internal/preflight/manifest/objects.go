@@ -52,20 +52,19 @@ func (o object) title() string { return o.kind.name + "/" + o.GetName() }
 
 // warnOfReplaced warns of objects that replace those of other files: a directory may hold several environments.
 func (m *Manifests) warnOfReplaced() {
-	later := map[string][]int{}                  // by title, the last one first
+	type key struct{ title, namespace string }
+	last := map[key]int{}
 	replaced := make([][]string, len(m.objects)) // the files whose objects each one replaces
 	for i, o := range slices.Backward(m.objects) {
-		key := o.title()
-		by := slices.IndexFunc(later[key], func(k int) bool {
-			return sameNamespace(m.objects[k].GetNamespace(), o.GetNamespace())
-		})
-		if by >= 0 && o.GetName() != "" {
-			k := later[key][by]
-			if last := m.objects[k]; last.text.File != o.text.File && !reflect.DeepEqual(last.Object, o.Object) {
-				replaced[k] = append(replaced[k], o.text.File)
-			}
+		of := key{o.title(), o.GetNamespace()}
+		by, known := last[of]
+		switch {
+		case !known:
+			last[of] = i
+		case o.GetName() != "" && m.objects[by].text.File != o.text.File &&
+			!reflect.DeepEqual(m.objects[by].Object, o.Object):
+			replaced[by] = append(replaced[by], o.text.File)
 		}
-		later[key] = append(later[key], i)
 	}
 	for i, files := range replaced {
 		if files != nil {
