@@ -42,6 +42,8 @@ func (j judgement) help() string {
 			help = gaps.advice(j.tl)
 		}
 		return help + "; a lower --min-node-coverage accepts it"
+	case j.readLate():
+		return stallAdvice + ": it read answers late, and how long these took is not known"
 	case undecided && sumHeld(j.tl).missing > 0:
 		return "measure until every connection is back: a longer --settle"
 	case undecided && len(j.tl.Unobserved) > 0:
@@ -55,6 +57,15 @@ func (j judgement) help() string {
 		return "a higher --rate narrows the error bars"
 	}
 	return ""
+}
+
+// readLate reports whether a limit of latency is undecided for answers that the prober read late.
+func (j judgement) readLate() bool {
+	return slices.ContainsFunc(j.v.Gates, func(g model.GateResult) bool {
+		return g.Outcome == model.GateUndecided && g.Metric == "latency.p99"
+	}) && slices.ContainsFunc(j.tl.Targets, func(t model.Target) bool {
+		return t.Kind.Judged() && t.Latency != nil && t.Latency.P99Bounds != nil
+	})
 }
 
 // enough returns the --resolution at which enough of the time would have been observed; 0 if that would take more than

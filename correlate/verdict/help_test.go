@@ -97,6 +97,28 @@ func TestAdviceForNodesIsThatOfWhatTheyMissed(t *testing.T) {
 	}
 }
 
+// A higher rate does not help a prober that reads answers late.
+func TestAdviceForAnswersReadLate(t *testing.T) {
+	gate, err := ParseGate("latency.p99>20ms")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for bounds, want := range map[time.Duration]string{
+		60 * time.Millisecond: stallAdvice + ": it read answers late, and how long these took is not known", 10 * time.Millisecond: "",
+	} {
+		tl := &model.Timeline{Targets: []model.Target{{
+			Target: timeline.Target{Name: "web new", Kind: timeline.New}, Sent: 1000, OK: 1000, Delayed: 30, Coverage: 1,
+			Measured: model.Instant{Latest: 20 * time.Second},
+			Latency:  &model.Latency{P99: 5 * time.Millisecond, P99Bounds: &model.Length{Min: 5 * time.Millisecond, Max: bounds}},
+		}}}
+		Judge(tl, []Gate{gate})
+		j := judgement{tl: tl, v: &tl.Verdict}
+		if got := j.help(); got != want {
+			t.Errorf("%v: got %q, want %q", bounds, got, want)
+		}
+	}
+}
+
 // Requests that the prober had no file descriptor for are counted apart from those that a stall kept back.
 func TestShortageOfTheProberIsNoStall(t *testing.T) {
 	tl := &model.Timeline{Targets: []model.Target{{Target: timeline.Target{Name: "web new", Kind: timeline.New}, Sent: 100, NotSent: 30,
