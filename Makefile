@@ -22,7 +22,7 @@ help:
 ## make quick     formatting, vet, staticcheck, Go tests without root, browser, cluster and real time
 ## make test      quick, then real sockets, the page in a browser, and five end-to-end tests on that cluster
 ## make test-ci   more linters, a release made twice, the race detector (which CI has on from make test on), the sandbox, most end-to-end tests, scenarios of the lab
-## make test-long the rest: start pages, Argo Rollouts, the guard's lead times, another module path. Run it before a release
+## make test-long the rest: macOS, start pages, Argo Rollouts, the guard's lead times, another module path. Run it before a release
 ## make test-all  make test-ci and make test-long
 ## make truth     the simulations that judgements are held against, with all their seeds, and a week of a guard
 ## make build     bin/lapse
@@ -87,7 +87,7 @@ test: quick test-real test-ui test-e2e
 # The third: everything else. A machine with two slow processors plays the first two layers and test-ci in an hour.
 test-all: test-ci test-long
 test-ci: lint-all test-release $(if $(RACE),,test-race) test-modules test-sandbox test-e2e-ci
-test-long: test-path test-e2e-long
+test-long: cross test-path test-e2e-long
 
 # What measures over real sockets, in real time, or looks at the page in a browser: see internal/layer. Vet compiles
 # what it needs; then these packages run one at a time: no test runs beside a compiler, and a prober never waits for
@@ -147,14 +147,13 @@ test-release: bin/gotest
 needs:
 	sandbox/needs.sh
 
-# The program for other systems, with the flags of make release, which shares what is compiled here.
+# The program for macOS. That for Linux and Windows is built by test-release.
 .PHONY: cross
 cross:
 	GOOS=darwin GOARCH=arm64 go build -trimpath -o /dev/null ./cmd/lapse
-	GOOS=windows GOARCH=amd64 go build -trimpath -o /dev/null ./cmd/lapse
 
 # More linters; vet, staticcheck and errcheck over the other modules; tools/errcheck.txt lists the calls whose error says nothing.
-lint-all: cross bin/staticcheck bin/errcheck bin/revive
+lint-all: bin/staticcheck bin/errcheck bin/revive
 	bin/errcheck -ignoretests -exclude tools/errcheck.txt ./...
 	bin/revive -config tools/revive.toml ./...
 	go vet -tags e2e ./lapsetest/cluster
