@@ -113,6 +113,7 @@ func (all *Many) MeasureAgain(ctx context.Context, o *spec.Options, k Keeper, lo
 			}
 			k.Stands(standby(raised.Load()), m.Announced())
 		case timeline.PhaseMeasuring:
+			m.tellMissingAnew()
 			k.Stands(Recording, detail)
 		}
 	}

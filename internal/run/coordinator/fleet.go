@@ -170,9 +170,6 @@ func (m *measurement) noteMissing(now time.Duration) {
 	})
 	maps.DeleteFunc(f.absent, func(node string, _ time.Duration) bool { return missing[node] == "" })
 	runs := m.Phase == timeline.PhaseMeasuring || m.Phase == timeline.PhaseSettling
-	if !runs {
-		clear(f.told)
-	}
 	for _, node := range slices.Sorted(maps.Keys(missing)) {
 		if since, known := f.absent[node]; !known {
 			f.absent[node] = now
@@ -180,6 +177,13 @@ func (m *measurement) noteMissing(now time.Duration) {
 			m.proberIs("missing", node, missing[node])
 			f.told[node] = true
 		}
+	}
+}
+
+// tellMissingAnew begins a run. The next one may begin as soon as one has ended.
+func (m *measurement) tellMissingAnew() {
+	if m.fleet != nil {
+		clear(m.fleet.told)
 	}
 }
 

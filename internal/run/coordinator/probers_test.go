@@ -346,15 +346,21 @@ func TestAGuardTellsOfANodeThatNoProberMeasuresFrom(t *testing.T) {
 		m.assignReady(0)
 		return (<-j.assigned).Source
 	}
-	phase := func(p timeline.Phase) func(*measurement) { return func(m *measurement) { m.Phase = p } }
+	phase := func(p timeline.Phase) func(*measurement) {
+		return func(m *measurement) {
+			if m.Phase = p; p == timeline.PhaseMeasuring {
+				m.tellMissingAnew()
+			}
+		}
+	}
 	for name, tt := range map[string]struct {
 		do   map[time.Duration]func(m *measurement)
 		want []string
 	}{
 		"in each run": {map[time.Duration]func(*measurement){
 			130 * time.Second: phase(timeline.PhaseSettling), 150 * time.Second: phase(timeline.PhaseArmed),
-			200 * time.Second: phase(timeline.PhaseMeasuring),
-		}, []string{"120 missing", "200 missing"}},
+			200 * time.Second: phase(timeline.PhaseMeasuring), 230 * time.Second: phase(timeline.PhaseMeasuring),
+		}, []string{"120 missing", "200 missing", "230 missing"}},
 		"no run": {map[time.Duration]func(*measurement){0: phase(timeline.PhaseArmed)}, nil},
 		"it answers late and before the run": {map[time.Duration]func(*measurement){
 			0: phase(timeline.PhaseArmed), 140 * time.Second: func(m *measurement) { joins(m) }, 150 * time.Second: phase(timeline.PhaseMeasuring),
