@@ -68,9 +68,10 @@ func judgeAdmitted(pod *corev1.Pod, namespace string) error {
 	for _, container := range pod.Spec.Containers {
 		limit, ok := container.Resources.Limits[corev1.ResourceCPU]
 		if container.Name == ContainerName && ok && limit.Cmp(enoughCPU) < 0 {
-			return warn("give its LimitRange a default limit of "+enoughCPU.String()+" CPUs or more, or none: see "+
-				"`kubectl describe limitrange -n "+namespace+"`", "the Pod is let in, but gets a CPU limit of %s: "+
-				"it may be stopped for up to 100 ms at a time, in which nothing is observed", limit.String())
+			advice := fmt.Sprintf("let what sets it, a LimitRange or a webhook, make it %s CPUs or more, or none: see "+
+				"`kubectl describe limitrange -n %s`", enoughCPU.String(), namespace)
+			return warn(advice, "the Pod is let in, but gets a CPU limit of %s: it may be stopped for up to 100 ms at "+
+				"a time, in which nothing is observed", limit.String())
 		}
 	}
 	if constraint := pod.Annotations["openshift.io/scc"]; constraint != "" {
