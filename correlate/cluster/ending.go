@@ -23,7 +23,7 @@ type surroundings struct {
 	siblings  map[string][]*model.Pod   // by NAMESPACE/KIND/NAME of their workload
 	deletions map[string]*model.Event   // by NAMESPACE/NAME of the Pod: its controller said that it deleted it
 	said      map[string]bool           // by NAMESPACE/KIND/NAME of a controller: it named each Pod that it deleted
-	nodes     map[string][]*model.Event // by node: when it was cordoned, and uncordoned
+	drains    map[string][]*model.Event // by node: when it was marked as being drained, no longer so, or gone
 	taints    map[string][]*model.Event // by node: those that came in the run, and evict
 	// by UID of the Pod: an Event says that it is deleted because of a taint, or for a Pod of higher priority
 	taken  map[string]*model.Event
@@ -35,19 +35,20 @@ func surroundingsOf(pods []model.Pod, events []model.Event) *surroundings {
 		siblings:  map[string][]*model.Pod{},
 		deletions: map[string]*model.Event{},
 		said:      map[string]bool{},
-		nodes:     map[string][]*model.Event{},
+		drains:    map[string][]*model.Event{},
 		taints:    map[string][]*model.Event{},
 		taken:     map[string]*model.Event{},
 		states:    ReadWorkloads(events),
 	}
 	for i := range events {
 		e := &events[i]
+		if _, _, drain := e.DrainMark(); drain || e.Kind == timeline.NodeGone {
+			s.drains[e.Object.Name] = append(s.drains[e.Object.Name], e)
+		}
 		switch {
 		case e.Object.IsZero():
 		case e.Kind == timeline.KubeEvent && e.To == "SuccessfulDelete":
 			s.controllerDeleted(e)
-		case e.Kind == timeline.NodeSchedulable:
-			s.nodes[e.Object.Name] = append(s.nodes[e.Object.Name], e)
 		case e.Kind == timeline.NodeTaint && e.To == "present" && strings.HasSuffix(e.Detail, ":NoExecute"):
 			s.taints[e.Object.Name] = append(s.taints[e.Object.Name], e)
 		case e.Kind == timeline.KubeEvent &&
@@ -81,18 +82,27 @@ func (s *surroundings) controllerDeleted(e *model.Event) {
 	}
 }
 
-// cordon returns the event by which a node was cordoned, if it still was at an instant; nil if it was not, or if that
-// was not seen.
-func (s *surroundings) cordon(node string, at model.Instant) (last *model.Event) {
-	for _, e := range s.nodes[node] {
+// drain returns the last event by which a node was marked as being drained, if it still was at an instant; nil if it
+// was not, or if that was not seen.
+func (s *surroundings) drain(node string, at model.Instant) *model.Event {
+	var marks []*model.Event
+	for _, e := range s.drains[node] {
 		if e.At.Earliest > at.Latest {
 			break
 		}
-		if last = e; e.To != "false" {
-			last = nil
+		mark, set, ok := e.DrainMark()
+		marks = slices.DeleteFunc(marks, func(o *model.Event) bool {
+			other, _, _ := o.DrainMark()
+			return other == mark || !ok // the node is gone; another one may come with its name
+		})
+		if set {
+			marks = append(marks, e)
 		}
 	}
-	return last
+	if len(marks) == 0 {
+		return nil
+	}
+	return marks[len(marks)-1]
 }
 
 // deletedPod returns the name in a controller's message: "Deleted pod: web-abc-x" of a ReplicaSet, "delete Pod web-0 in
@@ -150,10 +160,10 @@ func (s *surroundings) disruption(p *model.Pod, e *model.Event) *model.Ending {
 		return &model.Ending{By: known.by, Text: text + s.taintOf(p, e), Event: e.ID}
 	}
 	ending := &model.Ending{By: known.by, Text: text, Event: e.ID}
-	switch cordon := s.cordon(p.Node, e.At); {
-	case known.by == model.ByEviction && cordon != nil:
-		ending.Text += fmt.Sprintf(", %s being cordoned (a drain)", p.Node)
-		ending.Of, ending.Change = nodeObject(p.Node), cordonedInRun(cordon)
+	switch drain := s.drain(p.Node, e.At); {
+	case known.by == model.ByEviction && drain != nil:
+		ending.Text += fmt.Sprintf(", %s being %s (a drain)", p.Node, markedWords(drain))
+		ending.Of, ending.Change = nodeObject(p.Node), markedInRun(drain)
 	case known.by == model.ByKubelet && e.Detail != "":
 		ending.Text += ": " + strings.TrimSuffix(e.Detail, ".") // the sentence goes on
 	}
@@ -189,12 +199,21 @@ func phaseReason(reason string) string {
 // nodeObject returns the object of a node.
 func nodeObject(name string) *timeline.Object { return &timeline.Object{Kind: "Node", Name: name} }
 
-// cordonedInRun returns the ID of a cordon, 0 if the node was found cordoned: when that was, and why, is not known.
-func cordonedInRun(cordon *model.Event) uint32 {
-	if cordon.From != "true" {
+// markedInRun returns the ID of an event that marked a node as being drained, 0 if the node was found so: when that
+// was, and why, is not known.
+func markedInRun(drain *model.Event) uint32 {
+	if drain.From == "" {
 		return 0
 	}
-	return cordon.ID
+	return drain.ID
+}
+
+// markedWords says what marked a node as being drained: "cordoned", "tainted with karpenter.sh/disrupted".
+func markedWords(drain *model.Event) string {
+	if mark, _, _ := drain.DrainMark(); mark != "" {
+		return "tainted with " + mark
+	}
+	return "cordoned"
 }
 
 func (s *surroundings) deletion(p *model.Pod, e *model.Event) *model.Ending {
@@ -228,8 +247,8 @@ func (s *surroundings) deletion(p *model.Pod, e *model.Event) *model.Ending {
 			ending.Text = "deleted by force (grace period 0)"
 		}
 		// as a drain without evictions does
-		if cordon := s.cordon(p.Node, e.At); cordon != nil && cordonedInRun(cordon) != 0 {
-			ending.Of, ending.Change = nodeObject(p.Node), cordon.ID
+		if drain := s.drain(p.Node, e.At); drain != nil && markedInRun(drain) != 0 {
+			ending.Of, ending.Change = nodeObject(p.Node), drain.ID
 		}
 	}
 	return ending

@@ -49,6 +49,9 @@ func TestWhoEndedAPod(t *testing.T) {
 				Object: timeline.Object{Kind: "Node", Name: "node2"}}}), disrupted("EvictionByEvictionAPI", ""),
 				deleted},
 			model.ByEviction, "evicted through the API, node2 being cordoned (a drain)"},
+		{"a drain by an autoscaler", []model.Event{taint(18, "node2", "ToBeDeletedByClusterAutoscaler=1764458372:NoSchedule"),
+			disrupted("EvictionByEvictionAPI", ""), deleted}, model.ByEviction,
+			"evicted through the API, node2 being tainted with ToBeDeletedByClusterAutoscaler (a drain)"},
 		{"another node's drain",
 			[]model.Event{at(18, model.Event{Event: timeline.Event{Kind: timeline.NodeSchedulable, From: "true", To: "false",
 				Object: timeline.Object{Kind: "Node", Name: "node3"}}}), disrupted("EvictionByEvictionAPI", ""),
@@ -151,6 +154,14 @@ func TestEveryKindOfOwnerIsKnownToHaveRolledOutOrScaled(t *testing.T) {
 		return at(seconds, model.Event{Event: timeline.Event{Kind: timeline.NodeSchedulable, From: from, To: to,
 			Object: timeline.Object{Kind: "Node", Name: "node2"}}})
 	}
+	taint := func(seconds int, from, to string) model.Event {
+		return at(seconds, model.Event{Event: timeline.Event{Kind: timeline.NodeTaint, From: from, To: to,
+			Detail: "karpenter.sh/disrupted:NoSchedule", Object: timeline.Object{Kind: "Node", Name: "node2"}}})
+	}
+	gone := func(seconds int) model.Event {
+		return at(seconds, model.Event{Event: timeline.Event{Kind: timeline.NodeGone,
+			Object: timeline.Object{Kind: "Node", Name: "node2"}}})
+	}
 	removed := func(seconds int, name string) model.Event {
 		return at(seconds, model.Event{Event: timeline.Event{Kind: timeline.PodDeleted, Object: object("Pod", name)}})
 	}
@@ -212,6 +223,16 @@ func TestEveryKindOfOwnerIsKnownToHaveRolledOutOrScaled(t *testing.T) {
 			says("ReplicaSet", "plain", "Deleted pod: c")}, model.ByRequest, ""},
 		"a drain": {[]model.Event{pod(1, "a", "", "t1"), cordon(18, "true", "false"), evicted,
 			deleted}, model.ByEviction, "Node/node2"},
+		"a drain by Karpenter": {[]model.Event{pod(1, "a", "", "t1"), taint(18, "absent", "present"), evicted, deleted},
+			model.ByEviction, "Node/node2"},
+		"Karpenter has drained, and deletes": {[]model.Event{pod(1, "a", "", "t1"), taint(10, "absent", "present"),
+			deleted}, model.ByRequest, "Node/node2"},
+		"Karpenter took its taint back": {[]model.Event{pod(1, "a", "", "t1"), taint(10, "absent", "present"),
+			taint(12, "present", "absent"), evicted, deleted}, model.ByEviction, ""},
+		"uncordoned, and Karpenter drains": {[]model.Event{pod(1, "a", "", "t1"), cordon(8, "true", "false"),
+			taint(10, "absent", "present"), cordon(12, "false", "true"), evicted, deleted}, model.ByEviction, "Node/node2"},
+		"Karpenter removed a node of this name before": {[]model.Event{pod(1, "a", "", "t1"),
+			taint(10, "absent", "present"), gone(12), evicted, deleted}, model.ByEviction, ""},
 		"evicted after an uncordon": {[]model.Event{pod(1, "a", "", "t1"), cordon(10, "true", "false"),
 			cordon(12, "false", "true"), evicted, deleted}, model.ByEviction, ""},
 		"cordoned again": {[]model.Event{pod(1, "a", "", "t1"), cordon(10, "true", "false"),

@@ -90,7 +90,7 @@ func partsByNode(tl *model.Timeline) map[part]map[string][]*model.Target {
 type nodeView struct {
 	model.NodeCoverage
 	there  []windows.Period // when it was to measure
-	states []*model.Event   // whether it was ready, schedulable, and there
+	states []*model.Event   // whether it was ready, being drained, and there
 }
 
 // atMost takes over what the node observed of one part, if that is less.
@@ -140,12 +140,12 @@ func askedNodes(tl *model.Timeline, parts map[part]map[string][]*model.Target) m
 	return nodes
 }
 
-// nodeStates returns the events that say whether each node was ready, schedulable and there.
+// nodeStates returns the events that say whether each node was ready, being drained, and there.
 func nodeStates(tl *model.Timeline) map[string][]*model.Event {
 	states := map[string][]*model.Event{}
 	for i := range tl.Events {
-		switch e := &tl.Events[i]; e.Kind {
-		case timeline.NodeReady, timeline.NodeSchedulable, timeline.NodeGone:
+		e := &tl.Events[i]
+		if _, _, drain := e.DrainMark(); drain || e.Kind == timeline.NodeReady || e.Kind == timeline.NodeGone {
 			states[e.Object.Name] = append(states[e.Object.Name], e)
 		}
 	}
@@ -209,23 +209,28 @@ func wasDown(states []*model.Event) bool {
 const ToldDown = 75 * time.Second
 
 // awaited returns the parts of a missing period in which the node was to send requests. It was not while it was down:
-// if it was cordoned when the period began, and was then no longer ready or there, it is rebooted or removed after a
-// drain: from [ToldDown] before that until [starting] after it is ready again. Of a node that was not cordoned it may
-// be that only this process cannot reach it.
+// if it was being drained when the period began, and was then no longer ready or there, it is rebooted or removed: from
+// [ToldDown] before that until [starting] after it is ready again. Of a node that was not being drained it may be that
+// only this process cannot reach it.
 func (n *nodeView) awaited(missing windows.Period) []windows.Period {
-	cordoned, isDown := false, false
+	marks, isDown := map[string]bool{}, false
 	var down []windows.Period
 	for _, e := range n.states {
+		mark, set, drain := e.DrainMark()
 		switch {
-		case e.Kind == timeline.NodeSchedulable && e.At.Earliest <= missing.From:
-			cordoned = e.To == "false"
-		case e.Kind == timeline.NodeSchedulable:
+		case drain && set && e.At.Earliest <= missing.From:
+			marks[mark] = true
+		case drain && e.At.Earliest <= missing.From:
+			delete(marks, mark)
+		case drain:
+		case e.Kind == timeline.NodeGone && e.At.Latest < missing.From:
+			clear(marks) // another node may come with its name
 		case e.Kind == timeline.NodeReady && e.To == "true":
 			if isDown {
 				down[len(down)-1].To = e.At.Latest + starting
 			}
 			isDown = false
-		case cordoned && !isDown && missing.From <= e.At.Latest && e.At.Earliest <= missing.To:
+		case len(marks) > 0 && !isDown && missing.From <= e.At.Latest && e.At.Earliest <= missing.To:
 			p := windows.Period{From: max(missing.From, e.At.Earliest-ToldDown), To: missing.To}
 			if down != nil {
 				p.From = e.At.Latest

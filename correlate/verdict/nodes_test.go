@@ -57,6 +57,13 @@ func goesDown(tl *model.Timeline, node, schedulable string) {
 			Event: timeline.Event{Kind: timeline.NodeReady, From: "true", To: "unknown", Object: object}})
 }
 
+// removedBy makes a node that was tainted, and not cordoned, not ready.
+func removedBy(tl *model.Timeline, taint string) {
+	goesDown(tl, "node2", "true")
+	mark := &tl.Events[len(tl.Events)-2]
+	mark.Kind, mark.From, mark.To, mark.Detail = timeline.NodeTaint, "absent", "present", taint
+}
+
 // leaves removes a node from the cluster, and with it its prober.
 func leaves(tl *model.Timeline, node string, at time.Duration) {
 	tl.Events = append(tl.Events, model.Event{At: model.Instant{Earliest: at, Latest: at},
@@ -201,6 +208,10 @@ func TestEachNodeMustObserveEnough(t *testing.T) {
 			goesOn(tl, time.Minute)
 		}, ExitInconclusive, "node4 observed nothing"},
 		{"a drained node was rebooted", func(tl *model.Timeline) { goesDown(tl, "node2", "false") }, ExitPassed, ""},
+		{"Karpenter removed a node", func(tl *model.Timeline) { removedBy(tl, "karpenter.sh/disrupted:NoSchedule") },
+			ExitPassed, ""},
+		{"a node went down that was tainted for something else", func(tl *model.Timeline) { removedBy(tl, "gpu:NoSchedule") },
+			ExitInconclusive, "node2 observed 25 % and was silent for 15 s"},
 		{"its prober fell silent long before it went down", func(tl *model.Timeline) {
 			goesDown(tl, "node2", "false")
 			goesOn(tl, 3*time.Minute)

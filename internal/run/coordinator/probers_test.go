@@ -371,13 +371,12 @@ func TestAGuardTellsOfANodeThatNoProberMeasuresFrom(t *testing.T) {
 		"its node is ready late": {map[time.Duration]func(*measurement){
 			0: func(m *measurement) {
 				nodeIs(m, timeline.NodeReady, "false")
-				nodeIs(m, timeline.NodeSchedulable, "true")
 			},
 			90 * time.Second: func(m *measurement) { nodeIs(m, timeline.NodeReady, "true") },
 		}, []string{"210 missing"}},
 		"its node is gone before": {map[time.Duration]func(*measurement){
 			0: func(m *measurement) {
-				m.Add(timeline.Event{Kind: timeline.NodeSchedulable, To: "true", Object: timeline.Object{Kind: "Node", Name: "node1"}})
+				m.Add(timeline.Event{Kind: timeline.NodeReady, To: "true", Object: timeline.Object{Kind: "Node", Name: "node1"}})
 			},
 		}, nil},
 		"its Pod is gone before": {map[time.Duration]func(*measurement){

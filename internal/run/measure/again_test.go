@@ -299,14 +299,20 @@ func TestARunWaitsForAProberThatIsNotHeardOf(t *testing.T) {
 // ready, so that it knows why nothing came from there; but not for ever.
 func TestARunWaitsForADrainedNodeToGoDown(t *testing.T) {
 	const sign = time.Hour
+	cordon := timeline.Event{Kind: timeline.NodeSchedulable, From: "true", To: "false"}
+	taint := timeline.Event{Kind: timeline.NodeTaint, From: "absent", To: "present", Detail: "karpenter.sh/disrupted:NoSchedule"}
+	other := timeline.Event{Kind: timeline.NodeTaint, From: "absent", To: "present", Detail: "gpu:NoSchedule"}
 	for name, tt := range map[string]struct {
-		schedulable string
+		mark        timeline.Event
 		downAfter   time.Duration // since its prober was heard of last; 0: never
 		least, most time.Duration // from there to the end of the run
+		known       bool          // why nothing came from there
 	}{
-		"cordoned":        {"false", 55 * time.Second, 55 * time.Second, 57 * time.Second},
-		"cordoned and up": {"false", 0, mostLeaving - time.Second, mostLeaving + 2*time.Second},
-		"not cordoned":    {"true", 55 * time.Second, 5 * time.Second, 8 * time.Second},
+		"cordoned":                        {cordon, 55 * time.Second, 55 * time.Second, 57 * time.Second, true},
+		"cordoned and up":                 {cordon, 0, mostLeaving - time.Second, mostLeaving + 2*time.Second, false},
+		"tainted by Karpenter":            {taint, 55 * time.Second, 55 * time.Second, 57 * time.Second, true},
+		"tainted for something else":      {other, 55 * time.Second, 5 * time.Second, 8 * time.Second, false},
+		"nothing says that it is drained": {timeline.Event{Kind: timeline.NodeMarked}, 55 * time.Second, 5 * time.Second, 8 * time.Second, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -329,9 +335,10 @@ func TestARunWaitsForADrainedNodeToGoDown(t *testing.T) {
 						}
 					})
 				})
-				r.at(time.Minute, timeline.Event{Kind: timeline.NodeSchedulable, To: "true", Object: node2})
+				r.at(time.Minute, timeline.Event{Kind: timeline.NodeReady, To: "true", Object: node2})
 				r.at(sign, endpointOf(web1, timeline.EndpointReady, timeline.EndpointNotReady))
-				r.at(sign+time.Second, timeline.Event{Kind: timeline.NodeSchedulable, From: "true", To: tt.schedulable, Object: node2})
+				tt.mark.Object = node2
+				r.at(sign+time.Second, tt.mark)
 				if tt.downAfter > 0 {
 					r.at(silent+tt.downAfter, timeline.Event{Kind: timeline.NodeReady, From: "true", To: "unknown", Object: node2})
 				}
@@ -345,7 +352,7 @@ func TestARunWaitsForADrainedNodeToGoDown(t *testing.T) {
 				}
 				nodes := r.runs[0].Verdict.Nodes
 				i := slices.IndexFunc(nodes, func(n model.NodeCoverage) bool { return n.Node == "node2" })
-				if i < 0 || (nodes[i].Coverage == 1) != (name == "cordoned") {
+				if i < 0 || (nodes[i].Coverage == 1) != tt.known {
 					t.Errorf("%+v", nodes)
 				}
 			})

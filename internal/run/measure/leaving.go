@@ -11,10 +11,10 @@ import (
 // leaving follows the nodes that others measure from, and what is heard of these. A drained node that is rebooted or
 // removed takes its prober with it.
 type leaving struct {
-	nodes    map[timeline.SourceID]string        // of the probers
-	heard    map[timeline.SourceID]time.Duration // when a prober told of requests last
-	cordoned map[string]bool                     // by node
-	down     map[string]bool                     // that are not ready; those that are gone are forgotten
+	nodes   map[timeline.SourceID]string        // of the probers
+	heard   map[timeline.SourceID]time.Duration // when a prober told of requests last
+	drained map[string]map[string]bool          // by node: what marks it as being drained
+	down    map[string]bool                     // by node: it is not ready; those that are gone are forgotten
 }
 
 // mostLeaving is how long a run goes on for a drained node whose prober is not heard of any more.
@@ -27,7 +27,7 @@ const silentFor = 10 * time.Minute
 func newLeaving() leaving {
 	return leaving{
 		nodes: map[timeline.SourceID]string{}, heard: map[timeline.SourceID]time.Duration{},
-		cordoned: map[string]bool{}, down: map[string]bool{},
+		drained: map[string]map[string]bool{}, down: map[string]bool{},
 	}
 }
 
@@ -44,13 +44,21 @@ func (l *leaving) add(f timeline.Fact, now time.Duration) {
 			l.heard[f.Source] = now
 		}
 	case timeline.Event:
-		switch node := f.Object.Name; f.Kind {
-		case timeline.NodeSchedulable:
-			l.cordoned[node] = f.To == "false"
+		node := f.Object.Name
+		switch mark, set, ok := f.DrainMark(); {
+		case !ok:
+		case !set:
+			delete(l.drained[node], mark)
+		case l.drained[node] == nil:
+			l.drained[node] = map[string]bool{mark: true}
+		default:
+			l.drained[node][mark] = true
+		}
+		switch f.Kind {
 		case timeline.NodeReady:
 			l.down[node] = f.To != "true"
 		case timeline.NodeGone:
-			delete(l.cordoned, node)
+			delete(l.drained, node)
 			delete(l.down, node)
 		}
 	}
@@ -67,15 +75,18 @@ func (l *leaving) left(id timeline.SourceID) bool { return l.isDown(l.nodes[id])
 
 // isDown reports whether a node is not ready, or gone.
 func (l *leaving) isDown(node string) bool {
-	_, there := l.cordoned[node]
-	return l.down[node] || !there && len(l.cordoned) > 0 // without any, nodes are not watched
+	down, there := l.down[node]
+	return down || !there && len(l.down) > 0 // without any, nodes are not watched
 }
+
+// isDrained reports whether something marks a node as being drained.
+func (l *leaving) isDrained(node string) bool { return len(l.drained[node]) > 0 }
 
 // leaves reports whether a drained node goes down at now, and the API has not told of it: its prober was not heard of
 // for longer than late.
 func (l *leaving) leaves(now, late time.Duration) bool {
 	for id, heard := range l.heard {
-		if silent := now - heard; silent > late && silent < mostLeaving && l.cordoned[l.nodes[id]] && !l.left(id) {
+		if silent := now - heard; silent > late && silent < mostLeaving && l.isDrained(l.nodes[id]) && !l.left(id) {
 			return true
 		}
 	}

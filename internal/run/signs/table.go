@@ -68,16 +68,10 @@ var table = slices.Concat([]line{
 })
 
 // known are the signs that others write on nodes, each as it is in their code or documentation.
-var known = []Mark{
-	{"taint karpenter.sh/disrupted", Soon, "Karpenter"},                           // before the replacement is launched
-	{"taint karpenter.sh/disruption", Soon, "Karpenter"},                          // until 1.0
-	{"taint ToBeDeletedByClusterAutoscaler", Soon, "cluster-autoscaler"},          // it evicts 5 s later
+var known = slices.Concat(drainTaints(), []Mark{
 	{"taint DeletionCandidateOfClusterAutoscaler", Planned, "cluster-autoscaler"}, // if the node stays unneeded
 	{"taint node.cluster.x-k8s.io/outdated-revision", Planned, "Cluster API"},     // on all old nodes
 	{"taint eks.amazonaws.com/nodegroup=unschedulable", Planned, "EKS"},           // on all old nodes
-	{"taint cloud.google.com/impending-node-termination", Soon, "GKE"},
-	{"taint aws-node-termination-handler/spot-itn", Soon, "aws-node-termination-handler"},
-	{"taint aws-node-termination-handler/asg-lifecycle-termination", Soon, "aws-node-termination-handler"},
 	{"taint aws-node-termination-handler/scheduled-maintenance", Planned, "aws-node-termination-handler"},
 	{"taint aws-node-termination-handler/rebalance-recommendation", Planned, "aws-node-termination-handler"},
 	{"taint node.cloudprovider.kubernetes.io/shutdown", Soon, "cloud-controller-manager"},
@@ -91,6 +85,14 @@ var known = []Mark{
 	{"label cloud.google.com/active-node-maintenance", Soon, "GKE"},
 	{"label node.kubernetes.io/exclude-from-external-load-balancers", Soon, ""}, // EKS, Karpenter, administrators
 	{"annotation weave.works/kured-reboot-in-progress", Planned, "kured"},       // it may stand for hours
+})
+
+// drainTaints returns the taints of nodes whose Pods are about to be evicted.
+func drainTaints() (marks []Mark) {
+	for _, t := range timeline.DrainTaints {
+		marks = append(marks, Mark{"taint " + t.Key, Soon, t.Actor})
+	}
+	return marks
 }
 
 // Marks returns which labels, annotations and conditions of nodes are signs: own ones, and those of the table.
