@@ -432,9 +432,10 @@ func TestASignWhileARunClosesBeginsTheNext(t *testing.T) {
 			r.Armed.Ended = func(tl *model.Timeline) { told = append(told, "ended"); keep(tl) }
 			r.Armed.Signed = func(s signs.Sign) { told = append(told, s.Name) }
 		})
+		r.at(2*time.Second, endpointOf(web2, "", timeline.EndpointReady))
 		r.at(time.Hour, endpointOf(web1, timeline.EndpointReady, timeline.EndpointNotReady))
 		end := r.closing()
-		r.at(end+500*time.Millisecond, timeline.Event{Kind: timeline.PodDisrupted, Object: web1})
+		r.at(end+500*time.Millisecond, timeline.Event{Kind: timeline.PodDisrupted, Object: web2})
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if len(r.runs) != 2 {
@@ -473,9 +474,10 @@ func TestASignBeforeTheLastResponsesLeavesARunInDoubt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const sign = time.Hour
 		r := newAgainRun(t, func(due time.Duration) bool { return due >= sign+9500*time.Millisecond && due < sign+10*time.Second }, answersLate)
+		r.at(2*time.Second, endpointOf(web2, "", timeline.EndpointReady))
 		r.at(sign, endpointOf(web1, timeline.EndpointReady, timeline.EndpointNotReady))
 		end := r.closing()
-		r.at(end+100*time.Millisecond, timeline.Event{Kind: timeline.PodDisrupted, Object: web1})
+		r.at(end+100*time.Millisecond, timeline.Event{Kind: timeline.PodDisrupted, Object: web2})
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if len(r.runs) != 2 {
@@ -504,10 +506,11 @@ func TestAnAnnouncementWhileARunClosesLeavesItWhole(t *testing.T) {
 		const sign = time.Hour
 		r := newAgainRun(t, func(due time.Duration) bool { return due >= sign+9500*time.Millisecond && due < sign+10*time.Second }, answersLate)
 		node1 := timeline.Object{Kind: "Node", Name: web1.Node}
+		r.at(2*time.Second, endpointOf(web2, "", timeline.EndpointReady))
 		r.at(sign, endpointOf(web1, timeline.EndpointReady, timeline.EndpointNotReady))
 		end := r.closing()
 		r.at(end+100*time.Millisecond, timeline.Event{Kind: timeline.NodeSchedulable, Object: node1, From: "true", To: "false"})
-		r.at(end+20*time.Second, timeline.Event{Kind: timeline.PodDisrupted, Object: web1})
+		r.at(end+20*time.Second, timeline.Event{Kind: timeline.PodDisrupted, Object: web2})
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if len(r.runs) != 2 {

@@ -163,11 +163,12 @@ func (r *armedRun) phases(tl *model.Timeline) string {
 var (
 	node1 = timeline.Object{Kind: "Node", Name: "node1", UID: "n1", Node: "node1"}
 	web1  = timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-1", UID: "w1", Node: "node1"}
+	web2  = timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-2", UID: "w2", Node: "node1"}
 )
 
 func endpointOf(pod timeline.Object, from, to string) timeline.Event {
 	return timeline.Event{Kind: timeline.EndpointChanged, Object: pod, Service: "shop/web",
-		Addr: netip.MustParseAddr("10.0.0.1"), Port: 80, From: from, To: to}
+		Addr: netip.MustParseAddr("10.0.0." + strings.TrimPrefix(pod.Name, "web-")), Port: 80, From: from, To: to}
 }
 
 // While a loop waits at the idle rate, what is no sign is taken in with the next upkeep. A failure does not wait.
@@ -441,7 +442,6 @@ func TestWhatIsPlannedRaisesNoRate(t *testing.T) {
 
 // A Pod that a scale-up adds is no disruption: the run goes on waiting for one.
 func TestAScaleUpBeginsNoRun(t *testing.T) {
-	web2 := timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-2", UID: "w2", Node: "node1"}
 	synctest.Test(t, func(t *testing.T) {
 		r := newArmedRun(t)
 		r.start(nil)

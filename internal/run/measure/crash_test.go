@@ -1,7 +1,6 @@
 package measure
 
 import (
-	"net/netip"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -131,18 +130,12 @@ func TestACrashLoopOfADayHasFewRuns(t *testing.T) {
 // What else happens to a Service of which a Pod crashes again and again is measured at the full rate, until it has
 // settled; and so is a crash after that is over.
 func TestWhatElseHappensInACrashLoopIsMeasuredAtTheFullRate(t *testing.T) {
-	web2 := timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-2", UID: "w2", Node: "node1"}
-	other := func(from, to string) timeline.Event {
-		e := endpointOf(web2, from, to)
-		e.Addr = netip.MustParseAddr("10.0.0.2")
-		return e
-	}
 	spec := &timeline.Snapshot{Workload: &timeline.Workload{Replicas: 2, Status: timeline.Replicas{Updated: 2, Available: 2, Existing: 2}}}
 	const announced = "a cordon"
 	for name, events := range map[string][]timeline.Event{
-		"an eviction":   {{Kind: timeline.PodDisrupted, Object: web2}, other(timeline.EndpointReady, timeline.EndpointAbsent)},
+		"an eviction":   {{Kind: timeline.PodDisrupted, Object: web2}, endpointOf(web2, timeline.EndpointReady, timeline.EndpointAbsent)},
 		"one of itself": {{Kind: timeline.PodDisrupted, Object: web1}},
-		"another crash": {other(timeline.EndpointReady, timeline.EndpointNotReady)},
+		"another crash": {endpointOf(web2, timeline.EndpointReady, timeline.EndpointNotReady)},
 		"a rollout": {
 			{Kind: timeline.SnapshotTaken, To: timeline.SnapshotChanged, Object: timeline.Object{Kind: "Deployment", UID: "d"}, Snapshot: spec},
 			{Kind: timeline.SnapshotTaken, To: timeline.SnapshotStatus, Object: timeline.Object{Kind: "Deployment", UID: "d"}, Snapshot: spec},
@@ -208,7 +201,6 @@ func TestARolloutThatNeverEndsIsOneRun(t *testing.T) {
 	const rollout, failure = time.Minute, 3 * time.Hour
 	synctest.Test(t, func(t *testing.T) {
 		r := newAgainRun(t, func(due time.Duration) bool { return due >= failure && due < failure+time.Second }, judgedAtTheEnd, settlesInAMinute)
-		web2 := timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-2", UID: "w2", Node: "node1"}
 		r.at(rollout, timeline.Event{Kind: timeline.SnapshotTaken, To: timeline.SnapshotChanged, Object: timeline.Object{Kind: "Deployment", UID: "d"},
 			Snapshot: &timeline.Snapshot{Workload: &timeline.Workload{Replicas: 2}}})
 		r.at(rollout, timeline.Event{Kind: timeline.PodSeen, To: "Pending", Detail: "watched", Object: web2})

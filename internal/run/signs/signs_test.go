@@ -58,6 +58,7 @@ func TestSigns(t *testing.T) {
 		{"an endpoint that comes and is not ready", endpoint(pod("b"), timeline.EndpointAbsent, timeline.EndpointNotReady), None, ""},
 		{"an endpoint that was not ready and goes", endpoint(pod("b"), timeline.EndpointNotReady, timeline.EndpointAbsent), None, ""},
 		{"an eviction", timeline.Event{Kind: timeline.PodDisrupted, Object: pod("a"), To: "EvictionByEvictionAPI"}, Now, "eviction"},
+		{"an eviction of a Pod that is no endpoint", timeline.Event{Kind: timeline.PodDisrupted, Object: pod("b"), To: "DeletionByTaintManager"}, Soon, "eviction"},
 		{"an EvictionRequest", request(pod("a"), "absent", "Eviction"), Soon, "eviction-request"},
 		{"one that is renewed", request(pod("a"), "Withdrawn", "Eviction"), Soon, "eviction-request"},
 		{"one that is withdrawn", request(pod("a"), "Eviction", "Withdrawn"), None, ""},

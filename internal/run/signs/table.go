@@ -36,17 +36,16 @@ var table = slices.Concat([]line{
 		// A surge comes before a Pod goes, a scale-up alone. One that was lost and is back ends a disruption.
 		return changed(w, e) && e.To == timeline.EndpointReady && !w.lost[endpointKey(e)]
 	}, endpointText},
-	{"eviction", Now, "", timeline.PodDisrupted, always, func(e timeline.Event) string { // the reason names the actor
-		return fmt.Sprintf("Pod %s is about to be ended: %s", e.Object.Name, e.To)
-	}},
+	{"eviction", Now, "", timeline.PodDisrupted, isReady, evictionText},
+	// As of the Pods of a node that was lost minutes ago, or of a Pod that crashes.
+	{"eviction", Soon, "", timeline.PodDisrupted, always, evictionText},
 	{"eviction-request", Soon, "", timeline.EvictionRequested, func(w *Watch, e timeline.Event) bool {
 		return changed(w, e) && e.To == timeline.EvictionWanted
 	}, func(e timeline.Event) string {
 		return fmt.Sprintf("the eviction of Pod %s was requested", e.Object.Name)
 	}},
-	{"deletion", Now, "", timeline.PodDeleted, func(w *Watch, e timeline.Event) bool {
-		return w.ready[e.Object.UID] // that of a Pod of a Job, or of one that has failed, disturbs nobody
-	}, func(e timeline.Event) string {
+	// That of a Pod of a Job, or of one that has failed, disturbs nobody.
+	{"deletion", Now, "", timeline.PodDeleted, isReady, func(e timeline.Event) string {
 		return fmt.Sprintf("Pod %s is being deleted", e.Object.Name)
 	}},
 	{"node-lost", Now, "", timeline.NodeReady, func(w *Watch, e timeline.Event) bool {
@@ -144,6 +143,9 @@ func whatOf(e timeline.Event) string {
 	return "taint " + taint
 }
 
+// isReady reports whether an event is of a Pod with a ready endpoint.
+func isReady(w *Watch, e timeline.Event) bool { return w.ready[e.Object.UID] }
+
 func always(*Watch, timeline.Event) bool { return true }
 
 // changed reports whether an event is a change. The first list of a watch has no state before.
@@ -165,6 +167,11 @@ func rolloutText(e timeline.Event) string {
 		text += ": " + e.Detail
 	}
 	return text
+}
+
+// evictionText says that a Pod is evicted. The reason names who does.
+func evictionText(e timeline.Event) string {
+	return fmt.Sprintf("Pod %s is about to be ended: %s", e.Object.Name, e.To)
 }
 
 func endpointText(e timeline.Event) string {
