@@ -38,99 +38,127 @@ type Check struct {
 
 // Config says how to ask.
 type Config struct {
-	Checks <-chan []Check // what to ask from now on, instead of what was asked before
-	Clock  timeline.Clock
-	Sink   func(timeline.Fact) // gets events of kind node-check; it must not block
+	Checks   <-chan []Check       // what to ask from now on, instead of what was asked before
+	Interval func() time.Duration // between two checks of one port, as of now; nil: [Interval]
+	Clock    timeline.Clock
+	Sink     func(timeline.Fact) // gets events of kind node-check; it must not block
 
-	interval, timeout time.Duration // for tests; 0: as above
+	ask func(context.Context, Check) (state, detail string) // for tests; nil: over HTTP
+}
+
+// look is how often it is looked whether the interval has become shorter.
+const look = time.Second
+
+// An answer is what came of one check.
+type answer struct {
+	of            *history
+	sent, done    time.Duration
+	state, detail string
 }
 
 // Run asks nodes until ctx ends. They are asked one after the other in each interval, not all at once.
 func Run(ctx context.Context, c Config) {
-	if c.interval == 0 {
-		c.interval, c.timeout = Interval, Timeout
+	if c.Interval == nil {
+		c.Interval = func() time.Duration { return Interval }
 	}
-	client := &http.Client{
-		Timeout:       c.timeout,
-		Transport:     &http.Transport{DisableKeepAlives: true}, // no proxy
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	if c.ask == nil {
+		c.ask = over(newClient(Timeout))
 	}
 	var asking sync.WaitGroup
 	defer asking.Wait()
-	asked := map[Check]context.CancelFunc{}
+	answers := make(chan answer)
+	var ports []*history // in the order in which they are asked next
+	var last time.Time
+	timer := time.NewTimer(0)
+	defer timer.Stop()
 	for {
 		select {
 		case checks := <-c.Checks:
-			for check, stop := range asked {
-				if !slices.Contains(checks, check) {
-					stop()
-					delete(asked, check)
-				}
+			ports = follow(ports, checks)
+		case <-timer.C:
+		case a := <-answers:
+			a.of.asked = false
+			if e, changed := a.of.next(a.sent, a.done, a.state, a.detail); changed && slices.Contains(ports, a.of) {
+				c.Sink(e)
 			}
-			for i, check := range checks {
-				if asked[check] != nil {
-					continue
-				}
-				checking, stop := context.WithCancel(ctx)
-				asked[check] = stop
-				delay := c.interval * time.Duration(i) / time.Duration(len(checks))
-				asking.Go(func() { c.repeat(checking, client, check, delay) })
-			}
+			continue
 		case <-ctx.Done():
 			return
 		}
+		if len(ports) == 0 {
+			continue
+		}
+		step := c.Interval() / time.Duration(len(ports))
+		if wait := step - time.Since(last); wait > 0 {
+			timer.Reset(min(wait, look))
+			continue
+		}
+		next := ports[0]
+		ports, last = append(ports[1:], next), time.Now()
+		timer.Reset(min(step, look))
+		if next.asked {
+			continue
+		}
+		next.asked = true
+		asking.Go(func() {
+			a := answer{of: next, sent: c.Clock.Now()}
+			a.state, a.detail = c.ask(ctx, next.check)
+			a.done = c.Clock.Now()
+			select {
+			case answers <- a:
+			case <-ctx.Done(): // it was the end that cut the request off
+			}
+		})
 	}
 }
 
-// repeat asks one port, at first after a delay, until ctx ends.
-func (c Config) repeat(ctx context.Context, client *http.Client, check Check, delay time.Duration) {
-	first := time.NewTimer(delay)
-	defer first.Stop()
-	select {
-	case <-first.C:
-	case <-ctx.Done():
-		return
+// follow returns what is to be asked now: what was asked before as far as it is among the checks, and then the others.
+func follow(ports []*history, checks []Check) (all []*history) {
+	known := map[Check]bool{}
+	for _, p := range ports {
+		if slices.Contains(checks, p.check) {
+			all, known[p.check] = append(all, p), true
+		}
 	}
-	due := time.NewTicker(c.interval)
-	defer due.Stop()
-	history := history{check: check}
-	for {
-		sent := c.Clock.Now()
-		state, detail := ask(ctx, client, check)
-		if ctx.Err() != nil {
-			return // it was the end that cut the request off
+	for _, check := range checks {
+		if !known[check] {
+			all = append(all, &history{check: check})
 		}
-		if e, changed := history.next(sent, c.Clock.Now(), state, detail); changed {
-			c.Sink(e)
-		}
-		select {
-		case <-due.C:
-		case <-ctx.Done():
-			return
-		}
+	}
+	return all
+}
+
+// newClient returns a client that follows no redirect, uses no proxy, and waits for so long for an answer.
+func newClient(timeout time.Duration) *http.Client {
+	return &http.Client{
+		Timeout:       timeout,
+		Transport:     &http.Transport{DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
 
-// ask says in which state a port is, as one of timeline's, and what it answered.
-func ask(ctx context.Context, client *http.Client, check Check) (state, detail string) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+check.Addr.String()+check.Path, nil)
-	if err != nil {
-		return timeline.CheckUnanswered, err.Error()
+// over returns a function that says in which state a port is, as one of timeline's, and what it answered.
+func over(client *http.Client) func(context.Context, Check) (state, detail string) {
+	return func(ctx context.Context, check Check) (state, detail string) {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+check.Addr.String()+check.Path, nil)
+		if err != nil {
+			return timeline.CheckUnanswered, err.Error()
+		}
+		response, err := client.Do(request)
+		switch {
+		case errors.Is(err, syscall.ECONNREFUSED):
+			return timeline.CheckRefused, "connection refused"
+		case err != nil:
+			return timeline.CheckUnanswered, withoutURL(err)
+		}
+		defer response.Body.Close()
+		body, _ := io.ReadAll(io.LimitReader(response.Body, longestDetail))
+		if response.StatusCode == http.StatusOK {
+			return timeline.CheckHealthy, response.Status
+		}
+		return timeline.CheckUnhealthy, strings.TrimSpace(response.Status + " " +
+			strings.Join(strings.Fields(string(body)), " "))
 	}
-	response, err := client.Do(request)
-	switch {
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return timeline.CheckRefused, "connection refused"
-	case err != nil:
-		return timeline.CheckUnanswered, withoutURL(err)
-	}
-	defer response.Body.Close()
-	body, _ := io.ReadAll(io.LimitReader(response.Body, longestDetail))
-	if response.StatusCode == http.StatusOK {
-		return timeline.CheckHealthy, response.Status
-	}
-	return timeline.CheckUnhealthy, strings.TrimSpace(response.Status + " " +
-		strings.Join(strings.Fields(string(body)), " "))
 }
 
 // longestDetail bounds how much of an answer is kept, in bytes.
@@ -147,6 +175,7 @@ func withoutURL(err error) string {
 // A history makes events of what came of the checks of one port, in their order.
 type history struct {
 	check Check
+	asked bool          // its answer is awaited
 	state string        // as in the last event; empty: none
 	since time.Duration // when the last check was sent that was answered so
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"lapse/internal/layer"
@@ -68,7 +69,7 @@ func TestAnswersAreStates(t *testing.T) {
 		t.Fatal(err)
 	}
 	closed.Close()
-	client := &http.Client{Timeout: 200 * time.Millisecond, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	ask := over(newClient(200 * time.Millisecond))
 	for _, tt := range []struct{ addr, path, state, detail string }{
 		{server.Listener.Addr().String(), "/", timeline.CheckHealthy, "200 OK"},
 		{server.Listener.Addr().String(), "/no", timeline.CheckUnhealthy, `503 Service Unavailable {"localEndpoints": 0}`},
@@ -76,11 +77,65 @@ func TestAnswersAreStates(t *testing.T) {
 		{server.Listener.Addr().String(), "/never", timeline.CheckUnanswered, ""},
 		{closed.Addr().String(), "/", timeline.CheckRefused, "connection refused"},
 	} {
-		state, detail := ask(t.Context(), client, Check{Addr: netip.MustParseAddrPort(tt.addr), Path: tt.path})
+		state, detail := ask(t.Context(), Check{Addr: netip.MustParseAddrPort(tt.addr), Path: tt.path})
 		if state != tt.state || !strings.Contains(detail, tt.detail) {
 			t.Errorf("%s: %s %q, want %s %q", tt.path, state, detail, tt.state, tt.detail)
 		}
 	}
+}
+
+// While nothing happens, ports are seldom asked. A shorter interval counts within a second. A port whose answer is
+// awaited is not asked again.
+func TestTheIntervalMayChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var interval atomic.Int64
+		interval.Store(int64(15 * time.Second))
+		asked := map[string]int{} // by node
+		var mu sync.Mutex
+		checks := make(chan []Check, 1)
+		checks <- []Check{{Node: "node1"}, {Node: "node2"}, {Node: "silent"}}
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() {
+			Run(ctx, Config{
+				Checks: checks, Clock: timeline.StartClock(), Sink: func(timeline.Fact) {},
+				Interval: func() time.Duration { return time.Duration(interval.Load()) },
+				ask: func(ctx context.Context, c Check) (state, detail string) {
+					mu.Lock()
+					asked[c.Node]++
+					mu.Unlock()
+					if c.Node == "silent" {
+						<-ctx.Done()
+					}
+					return timeline.CheckHealthy, ""
+				},
+			})
+		})
+		counts := func(length time.Duration, least, most int) {
+			t.Helper()
+			mu.Lock()
+			clear(asked)
+			mu.Unlock()
+			time.Sleep(length)
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			for _, node := range []string{"node1", "node2"} {
+				if n := asked[node]; n < least || n > most {
+					t.Errorf("%s was asked %d times in %v, want %d to %d", node, n, length, least, most)
+				}
+			}
+		}
+		counts(time.Minute, 4, 5)
+		if asked["silent"] != 1 {
+			t.Errorf("a port that does not answer was asked %d times at once", asked["silent"])
+		}
+		interval.Store(int64(time.Second))
+		counts(2*time.Second, 1, 2)
+		counts(time.Minute, 59, 61)
+		cancel()
+		running.Wait()
+	})
 }
 
 func TestRunAsksUntilItsEndAndSaysWhatChanged(t *testing.T) {
@@ -103,7 +158,7 @@ func TestRunAsksUntilItsEndAndSaysWhatChanged(t *testing.T) {
 	running.Go(func() {
 		Run(ctx, Config{
 			Checks: checks, Clock: timeline.StartClock(), Sink: func(f timeline.Fact) { events <- f.(timeline.Event) },
-			interval: 5 * time.Millisecond, timeout: 5 * time.Second,
+			Interval: func() time.Duration { return 5 * time.Millisecond }, ask: over(newClient(5 * time.Second)),
 		})
 	})
 	if e := <-events; e.To != timeline.CheckHealthy || e.From != "" {

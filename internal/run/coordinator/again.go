@@ -73,7 +73,7 @@ func (all *Many) MeasureAgain(ctx context.Context, o *spec.Options, k Keeper, lo
 	}
 	m.Clock, m.Thread, m.Live = all.thread.NewClock(), all.thread, live.New(nil)
 	var raised atomic.Bool // idle, the API server is only watched
-	m.reads = raised.Load
+	m.raised = raised.Load
 	m.Armed = &measure.Armed{
 		IdleRate: o.IdleRate, Own: o.Own,
 		Begin: func(meta *timeline.Meta) *live.Run {

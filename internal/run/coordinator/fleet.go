@@ -75,7 +75,7 @@ func (m *measurement) newFleet(c *crew) *fleet {
 		absent: map[string]time.Duration{}, told: map[string]bool{},
 		party: party{
 			clock: m.Clock, put: m.Queue.Put, calls: m.Calls, join: m.join,
-			over: make(chan struct{}), done: make(chan struct{}), answers: m.opts.Timeout, full: m.reads,
+			over: make(chan struct{}), done: make(chan struct{}), answers: m.opts.Timeout, full: m.raised,
 		},
 	}
 }

@@ -35,7 +35,7 @@ type measurement struct {
 	log  *slog.Logger
 
 	alive   alive         // nil: the watcher asks itself
-	reads   func() bool   // whether EndpointSlices are read, see [watcher.Config]
+	raised  func() bool   // whether the full rate is in force; nil: it always is
 	outside *outsidePlace // for the prober on the workstation; nil: there is none
 	fleet   *fleet        // the probers on other nodes; nil: there are none
 
@@ -166,7 +166,7 @@ func (m *measurement) watch(ctx context.Context) {
 		}
 	}
 	config := watcher.Config{Client: m.Client, Clock: m.Clock, Sink: sink, Logger: m.log}
-	config.AllNamespaces, config.Reads, config.NodeMarks = m.opts.AllNamespaces, m.reads, signs.Marks(m.opts.Own)
+	config.AllNamespaces, config.Reads, config.NodeMarks = m.opts.AllNamespaces, m.raised, signs.Marks(m.opts.Own)
 	if m.Armed != nil && m.Armed.Ended != nil { // for ever
 		config.HoldFor = holdEvents
 	}

@@ -20,8 +20,13 @@ import (
 // https://kubernetes.io/docs/reference/command-line-tools-reference/kube-proxy/
 const kubeProxyHealth = 10256
 
-// mostChecks is how many ports of nodes are asked at most, each once per second.
-const mostChecks = 100
+const (
+	// mostChecks is how many ports of nodes are asked at most, each once per second.
+	mostChecks = 100
+	// idleChecks is the time between two checks of a port while nothing happens: a guard may have many Services, and a
+	// cluster many nodes.
+	idleChecks = 15 * time.Second
+)
 
 // nodesAgain is the least time between two lists of the nodes to ask.
 const nodesAgain = time.Minute
@@ -32,8 +37,16 @@ func (m *measurement) checkNodes(ctx context.Context) {
 	checks := make(chan []nodecheck.Check)
 	var finding sync.WaitGroup
 	finding.Go(func() { m.findChecks(ctx, checks) })
-	nodecheck.Run(ctx, nodecheck.Config{Checks: checks, Clock: m.Clock, Sink: m.Queue.Put})
+	nodecheck.Run(ctx, nodecheck.Config{Checks: checks, Interval: m.checkInterval, Clock: m.Clock, Sink: m.Queue.Put})
 	finding.Wait()
+}
+
+// checkInterval returns the time between two checks of one port of a node.
+func (m *measurement) checkInterval() time.Duration {
+	if m.raised != nil && !m.raised() {
+		return idleChecks
+	}
+	return nodecheck.Interval
 }
 
 // findChecks sends the ports of nodes to ask, and again when nodes or Services have changed, until ctx ends. If they

@@ -23,7 +23,7 @@ func (m *measurement) askAPIServers(ctx context.Context) {
 	defer tick.Stop()
 	asked := false
 	for {
-		if wanted := m.reads == nil || m.reads(); wanted != asked {
+		if wanted := m.raised == nil || m.raised(); wanted != asked {
 			asked = wanted
 			change := m.endPlane
 			if wanted {

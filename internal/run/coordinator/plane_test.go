@@ -36,7 +36,7 @@ func askedPlane(t *testing.T, o *spec.Options, config *rest.Config) (m *measurem
 	m.Targets = map[timeline.TargetID]timeline.Target{}
 	m.Add(m.meta())
 	var full atomic.Bool
-	m.reads = full.Load
+	m.raised = full.Load
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { m.askAPIServers(ctx) })
