@@ -287,12 +287,13 @@ func (g *guard) reconcile(ctx context.Context) {
 		meant[m.Key()] = m
 	}
 	for name, s := range g.services {
-		if m, ok := meant[name]; !ok || !s.isAs(m, g.Settings) {
-			s.leave(false)
+		switch m, ok := meant[name]; {
+		case !ok:
 			delete(g.services, name)
-			if !ok {
-				g.Log.Info("no longer guarded", "service", name)
-			}
+			g.Log.Info("no longer guarded", "service", name)
+		case !s.isAs(m, g.Settings):
+			delete(g.services, name)
+			s.leave(false)
 		}
 	}
 	for s := range g.guarding {

@@ -503,6 +503,35 @@ func (f *fake) exports(line string) bool {
 	return strings.Contains("\n"+w.Body.String(), "\n"+line)
 }
 
+// A Service that is deleted is measured until its run has shown that, and not for as long as requests fail.
+func TestADeletedServiceIsMeasuredForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, t.TempDir())
+		is := func(when string, measured bool) {
+			t.Helper()
+			synctest.Wait()
+			if _, on := f.on["shop/web"]; on != measured {
+				t.Errorf("%s: measured %v", when, on)
+			}
+		}
+		f.guards("shop/web")
+		f.guards()
+		is("it was deleted", true)
+		f.disrupt("shop/web", 3)
+		f.on["shop/web"].Fact(timeline.Event{Kind: timeline.ServiceChanged, From: "present", To: "absent", Detail: "deleted"})
+		time.Sleep(mostDeleted - time.Second) // of virtual time
+		is("its requests fail", true)
+		time.Sleep(time.Second)
+		is("its requests have failed for long", false)
+
+		f.guards("shop/web")
+		is("it is there again", true)
+		f.guards()
+		time.Sleep(lingers)
+		is("nothing happened", false)
+	})
+}
+
 // Prometheus is told how a Service stands and got through its disruptions, until nobody guards it any more.
 func TestPrometheusIsToldOfEachDisruption(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -527,7 +556,8 @@ func TestPrometheusIsToldOfEachDisruption(t *testing.T) {
 		expect(f, failed...)
 		expect(f, `lapse_requests_total{kind="new",outcome="failed",service="shop/web"} 3`, `lapse_disruptions_total{service="shop/web",trigger="unknown",verdict="fail"} 1`,
 			`lapse_store_errors_total 0`)
-		if f.guards("shop/api"); f.exports(`lapse_guard_state{service="shop/web"`) || f.exports(`lapse_requests_total{`) {
+		f.guards("shop/api")
+		if time.Sleep(lingers); f.exports(`lapse_guard_state{service="shop/web"`) || f.exports(`lapse_requests_total{`) {
 			t.Error("series of a Service are left that is not guarded")
 		}
 		f.stop()

@@ -105,6 +105,8 @@ func TestManyServicesWaitWithFewerRequests(t *testing.T) {
 			t.Errorf("%+v", a)
 		}
 		f.guards(all[:10]...)
+		time.Sleep(lingers) // of virtual time
+		synctest.Wait()
 		if a := f.asked(asks, 200, gate.Pass); strings.Contains(a.Reason, "missed") || f.status(all[0]).Rate != 0 || f.report().Rates.Lowered != 0 {
 			t.Errorf("%+v, %+v", a, f.status(all[0]))
 		}

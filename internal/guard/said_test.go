@@ -215,6 +215,8 @@ func TestAnotherGuardOfAServiceIsSaid(t *testing.T) {
 		f.others = []string{"shop"}
 		f.disrupt("shop/web", 0)()
 		f.guards("shop/api")
+		time.Sleep(lingers) // of virtual time
+		synctest.Wait()
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if len(f.shared) > 0 {

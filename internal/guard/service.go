@@ -81,14 +81,37 @@ func (s *service) isAs(m watcher.Marked, by *Settings) bool {
 	return same
 }
 
+const (
+	// lingers is how long a Service is measured on that is not to be measured any more. It may have been deleted: that
+	// is known before its endpoints are gone.
+	lingers = 10 * time.Second
+	// mostDeleted is how long a Service is measured that was deleted.
+	mostDeleted = 2 * time.Minute
+)
+
 // leave ends the measurement, after the run that goes on. byOwner: whose Service it is wants no more of this, and does
 // not wait for hours for the end of what lasts.
 func (s *service) leave(byOwner bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.leaving = true; s.run == nil || byOwner && s.lasts {
+	s.leaving = true
+	switch idle := s.run == nil; {
+	case idle && byOwner:
+		time.AfterFunc(lingers, func() {
+			if !s.records() {
+				s.stop()
+			}
+		})
+	case idle, byOwner && s.lasts:
 		s.cancel()
 	}
+}
+
+// stop ends the measurement, and the run that goes on.
+func (s *service) stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cancel()
 }
 
 // records reports whether a run goes on.
@@ -176,13 +199,18 @@ func (s *service) measure(ctx context.Context) error {
 	return s.g.measure(ctx, o, keeper, s.log)
 }
 
-// fact takes in what is measured and seen, and notes what is not watched for lack of a right.
+// fact takes in what is measured and seen. It notes what is not watched for lack of a right, and ends the measurement of
+// a Service that was deleted: until then all its requests fail.
 func (s *service) fact(f timeline.Fact) {
 	if s.told.Fact(f) {
 		s.missed()
 	}
 	e, ok := f.(timeline.Event)
-	if !ok || e.Kind != timeline.WatchLane {
+	switch {
+	case ok && e.Kind == timeline.ServiceChanged && e.To == "absent":
+		time.AfterFunc(mostDeleted, s.stop)
+		return
+	case !ok || e.Kind != timeline.WatchLane:
 		return
 	}
 	s.mu.Lock()
