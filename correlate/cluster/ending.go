@@ -261,14 +261,17 @@ func workloadObject(namespace, workload string) *timeline.Object {
 }
 
 // scaled completes the ending of a Pod whose workload was scaled down shortly before, and reports whether that was so.
-// Where the workload itself is not watched, as one of a custom kind, its ReplicaSet is. Where the same change also
-// starts a rollout, controllers scale down first: any more Pods that they delete are replaced.
+// Where the workload itself is not watched, as one of a custom kind, its ReplicaSet is: it is also scaled in a rollout.
+// Where the same change also starts a rollout, controllers scale down first: any more Pods that they delete are replaced.
 func (s *surroundings) scaled(p *model.Pod, owner string, e *model.Event, ending *model.Ending) bool {
 	scaled := owner
 	change, from, to := s.states.Scaled(p.Namespace, owner, e)
-	if change == nil && len(s.states.Of(p.Namespace, owner)) == 0 && !s.replaced(p, owner) {
+	if change == nil && len(s.states.Of(p.Namespace, owner)) == 0 {
 		scaled = p.Owner
 		change, from, to = s.states.Scaled(p.Namespace, p.Owner, e)
+		if s.replaced(p, owner) && (to == 0 || s.rollsOn(p, owner)) {
+			return false
+		}
 	}
 	if change == nil || to >= from || s.replaced(p, owner) && s.deletedSince(change, p, owner, e) >= from-to {
 		return false
@@ -293,6 +296,13 @@ func (s *surroundings) deletedSince(change *model.Event, p *model.Pod, owner str
 func (s *surroundings) replaced(p *model.Pod, owner string) bool {
 	return slices.ContainsFunc(s.siblings[p.Namespace+"/"+owner], func(o *model.Pod) bool {
 		return o.Template != p.Template && (o.Created != nil || p.Created == nil)
+	})
+}
+
+// rollsOn reports whether the Pod's workload got Pods of another template in the run: a rollout that is paused gets none.
+func (s *surroundings) rollsOn(p *model.Pod, owner string) bool {
+	return slices.ContainsFunc(s.siblings[p.Namespace+"/"+owner], func(o *model.Pod) bool {
+		return o.Template != p.Template && o.Created != nil
 	})
 }
 
