@@ -40,6 +40,25 @@ func testLocalNoEndpoint(c *rule.Case) rule.Finding {
 	case node == "":
 		return rule.No("the prober's node is not known")
 	}
+	fix := fmt.Sprintf("run an endpoint on each %s (a DaemonSet, or spread constraints), or set %s: Cluster: %s failed %s",
+		nodes, setting, clients, evidence.Lasted(w))
+	within := fmt.Sprintf("endpoint of its own, and the Service routes only within a node (%s: Local)", setting)
+	has := evidence.Watched.Event(v.Services.Spec(w).ID, nil, "the Service has "+setting+": Local")
+	began := evidence.Watched.Target(w.Target, &w.Start, "requests began to fail: "+quantity.ClassCounts(w.Classes))
+	if v.Services.NeverLocal(w) {
+		elsewhere := v.Services.Service(w).MostReady(w.Start.Latest, w.End.Latest)
+		switch {
+		case elsewhere == 0:
+			return rule.No("no endpoint was ready on any node")
+		case v.Traffic.Target(w).OK > 0:
+			return rule.No("requests were answered though " + node + " never had an endpoint")
+		}
+		return rule.Finding{
+			Text: fmt.Sprintf("%s never had an %s; up to %s elsewhere", node, within, quantity.Count(elsewhere, "endpoint")),
+			Fix:  fix,
+			For:  append([]evidence.Sign{has, began}, evidence.Mention(v.Suspects.OthersAnswered(w, nil)...)...),
+		}
+	}
 	spans := v.Services.Unrouted(w)
 	i := slices.IndexFunc(spans, func(empty evidence.EmptySpan) bool { return empty.Whole().Overlaps(w.Span()) })
 	if i < 0 {
@@ -58,18 +77,14 @@ func testLocalNoEndpoint(c *rule.Case) rule.Finding {
 		return rule.No(why)
 	}
 	f := rule.Finding{
-		Text: fmt.Sprintf("%s had no endpoint of its own, and the Service routes only within a node (%s: Local): %s "+
-			"left last (%s); up to %s elsewhere",
-			node, setting, empty.Last.Object.Name, quantity.Clock(v.Run, empty.Start.Latest),
-			quantity.Count(elsewhere, "endpoint")),
-		Fix: fmt.Sprintf(
-			"run an endpoint on each %s (a DaemonSet, or spread constraints), or set %s: Cluster: %s failed %s", nodes,
-			setting, clients, evidence.Lasted(w)),
+		Text: fmt.Sprintf("%s had no %s: %s left last (%s); up to %s elsewhere", node, within, empty.Last.Object.Name,
+			quantity.Clock(v.Run, empty.Start.Latest), quantity.Count(elsewhere, "endpoint")),
+		Fix: fix,
 		For: []evidence.Sign{
-			evidence.Watched.Event(v.Services.Spec(w).ID, nil, "the Service has "+setting+": Local"),
+			has,
 			evidence.Watched.Event(empty.Last.ID, &empty.Start, empty.Last.Object.Name+
 				", the last ready endpoint on "+node+", left"),
-			evidence.Watched.Target(w.Target, &w.Start, "requests began to fail: "+quantity.ClassCounts(w.Classes)),
+			began,
 		},
 	}
 	f.For = append(f.For, evidence.Mention(v.Suspects.OthersAnswered(w, nil)...)...)

@@ -2,6 +2,8 @@ package evidence
 
 import (
 	"lapse/correlate/model"
+	"lapse/timeline"
+	"slices"
 )
 
 // EmptySpans returns the empty spans of the window's Service, and none if EndpointSlices could not be watched: then the
@@ -30,6 +32,16 @@ func (v *Services) Unrouted(w *model.Window) []EmptySpan {
 		svc.local[node] = spans
 	}
 	return spans
+}
+
+// NeverLocal reports whether the Service routes only within a node, and the one that routes the prober's requests never
+// had an endpoint.
+func (v *Services) NeverLocal(w *model.Window) bool {
+	policy, node := v.Policy(w)
+	return policy == LocalPolicy && node != "" && !v.watches.LaneOff("endpointslice", w) &&
+		!slices.ContainsFunc(v.reachable(w), func(e *model.Event) bool {
+			return e.To == timeline.EndpointReady || e.To == timeline.EndpointTerminatingServing
+		})
 }
 
 // reachable returns the changes of the endpoints that the prober's requests can be routed to: those on the node that
