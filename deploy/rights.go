@@ -39,7 +39,11 @@ func (m MissingRight) canI() string {
 type rightsError struct{ Missing []MissingRight }
 
 func (e *rightsError) Error() string {
-	lines := []string{fmt.Sprintf("%d rights are missing to run Lapse in the cluster:", len(e.Missing))}
+	are := fmt.Sprintf("%d rights are", len(e.Missing))
+	if len(e.Missing) == 1 {
+		are = "1 right is"
+	}
+	lines := []string{are + " missing to run Lapse in the cluster:"}
 	for _, missing := range e.Missing {
 		lines = append(lines, fmt.Sprintf("  %s   # %s", missing.canI(), missing.For))
 	}

@@ -98,10 +98,10 @@ func TestAClusterIsJudgedByWhatARunNeeds(t *testing.T) {
 		fails   bool
 	}{
 		{"all is well", nil, nil, "ghcr.io/you/lapse:v1", []string{"ok API server: ", "ok rights: lapse run: enough", "ok rights: lapse routes: ", "ok admission: ", "ok image: ghcr.io/you/lapse:v1 is on 1 of 2 nodes"}, false},
-		{"no right to create Jobs", []string{"create jobs"}, nil, "lapse:dev", []string{"fail rights: lapse run: 1 rights are missing", "kubectl auth can-i create jobs.batch", "ok image: lapse:dev is on 1 of 2"}, true},
+		{"no right to create Jobs", []string{"create jobs"}, nil, "lapse:dev", []string{"fail rights: lapse run: 1 right is missing", "kubectl auth can-i create jobs.batch", "ok image: lapse:dev is on 1 of 2"}, true},
 		{"no right to create DaemonSets", []string{"create daemonsets"}, nil, "lapse:dev", []string{"ok rights: lapse run: ", "warn rights: lapse run --from: "}, false},
 		{"no right to list nodes", []string{"list nodes"}, nil, "lapse:dev", []string{
-			"warn rights: lapse run: enough, but not to read nodes", "warn rights: lapse run --from: 1 rights are missing", "warn rights: lapse routes: 1 rights are missing",
+			"warn rights: lapse run: enough, but not to read nodes", "warn rights: lapse run --from: 1 right is missing", "warn rights: lapse routes: 1 right is missing",
 			"  kubectl auth can-i list nodes   # to choose the nodes of --from | ask for these rights in the cluster",
 		}, false},
 		{"no right to create ClusterRoles", []string{"create clusterroles"}, nil, "lapse:dev", []string{"warn rights: lapse run: enough, but not to read nodes", "ok rights: lapse run --from: "}, false},
