@@ -59,6 +59,7 @@ type fake struct {
 	settings *Settings  // that are read
 	breaks   chan error // ends a measurement
 	wrong    error      // with them
+	why      error      // why the last measurement has ended
 	during   func()     // called while a run is judged that goes on: at first, and after failsFor
 }
 
@@ -160,6 +161,7 @@ func (f *fake) measure(ctx context.Context, o *spec.Options, k coordinator.Keepe
 	}
 	f.measured.Lock()
 	defer f.measured.Unlock()
+	f.why = context.Cause(ctx)
 	delete(f.on, name)
 	return err
 }
@@ -503,33 +505,52 @@ func (f *fake) exports(line string) bool {
 	return strings.Contains("\n"+w.Body.String(), "\n"+line)
 }
 
-// A Service that is deleted is measured until its run has shown that, and not for as long as requests fail.
+// A Service that is deleted is measured until its run has shown that, and not for as long as requests fail. One that is
+// created again, or that is only no longer guarded, is not.
 func TestADeletedServiceIsMeasuredForAWhile(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake(t, t.TempDir())
-		is := func(when string, measured bool) {
-			t.Helper()
-			synctest.Wait()
-			if _, on := f.on["shop/web"]; on != measured {
-				t.Errorf("%s: measured %v", when, on)
-			}
-		}
-		f.guards("shop/web")
-		f.guards()
-		is("it was deleted", true)
-		f.disrupt("shop/web", 3)
-		f.on["shop/web"].Fact(timeline.Event{Kind: timeline.ServiceChanged, From: "present", To: "absent", Detail: "deleted"})
-		time.Sleep(mostDeleted - time.Second) // of virtual time
-		is("its requests fail", true)
-		time.Sleep(time.Second)
-		is("its requests have failed for long", false)
-
-		f.guards("shop/web")
-		is("it is there again", true)
-		f.guards()
-		time.Sleep(lingers)
-		is("nothing happened", false)
-	})
+	change := func(from, to string) timeline.Event {
+		return timeline.Event{Kind: timeline.ServiceChanged, From: from, To: to}
+	}
+	deleted, created := change("present", "absent"), change("absent", "present")
+	for name, tt := range map[string]struct {
+		events []timeline.Event // that its run begins with, just after the Service is no longer guarded
+		ends   time.Duration    // when the measurement ends since then
+		why    error
+	}{
+		"deleted":                   {[]timeline.Event{deleted}, mostDeleted, errDeleted},
+		"deleted and created again": {[]timeline.Event{deleted, created}, lingers, errUnguarded},
+		"no longer guarded":         {[]timeline.Event{change("a=b", "a=c")}, lingers, errUnguarded},
+		"nothing happens":           {nil, lingers, errUnguarded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake(t, t.TempDir())
+				f.guards("shop/web")
+				f.marks()
+				synctest.Wait()
+				k := f.on["shop/web"]
+				if tt.events != nil {
+					f.disrupt("shop/web", 3)
+				}
+				for _, e := range tt.events {
+					k.Fact(e)
+				}
+				is := func(measured bool) {
+					t.Helper()
+					synctest.Wait()
+					if _, on := f.on["shop/web"]; on != measured {
+						t.Errorf("measured %v", on)
+					}
+				}
+				time.Sleep(tt.ends - time.Millisecond) // of virtual time
+				is(true)
+				time.Sleep(time.Millisecond)
+				if is(false); !errors.Is(f.why, tt.why) {
+					t.Errorf("it ended by %v", f.why)
+				}
+			})
+		})
+	}
 }
 
 // Prometheus is told how a Service stands and got through its disruptions, until nobody guards it any more.

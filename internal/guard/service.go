@@ -58,14 +58,15 @@ type service struct {
 	share     *budget.Share     // of --max-rate; nil: none
 	unwatched map[string]string // since when and why, by kind
 	leaving   bool              // it ends with the run that goes on
-	cancel    func()            // ends the measurement
+	deleted   *time.Timer       // ends it after its deletion; nil: it is there
+	cancel    func(why error)   // ends the measurement
 	arm       coordinator.Arm   // nil: it is not measured
 }
 
 func newService(g *guard, m watcher.Marked) *service {
 	return &service{
 		Marked: m, g: g, by: g.Settings, log: g.Log.With("service", m.Key()), told: g.told.Service(m.Key()),
-		ended: make(chan struct{}), cancel: func() {}, unwatched: map[string]string{},
+		ended: make(chan struct{}), cancel: func(error) {}, unwatched: map[string]string{},
 		status: Status{Service: m.Key(), State: starting, Since: g.now()},
 	}
 }
@@ -82,11 +83,17 @@ func (s *service) isAs(m watcher.Marked, by *Settings) bool {
 }
 
 const (
-	// lingers is how long a Service is measured on that is not to be measured any more. It may have been deleted: that
-	// is known before its endpoints are gone.
+	// lingers is how long an idle Service that is no longer guarded is measured on. It may have been deleted: that is
+	// known before its endpoints are gone.
 	lingers = 10 * time.Second
-	// mostDeleted is how long a Service is measured that was deleted.
+	// mostDeleted is how long a Service is measured after its deletion.
 	mostDeleted = 2 * time.Minute
+)
+
+var (
+	errUnguarded = errors.New("the Service is no longer guarded")
+	errChanged   = errors.New("the Service or the guard's settings have changed")
+	errDeleted   = errors.New("the Service was deleted 2 minutes before")
 )
 
 // leave ends the measurement, after the run that goes on. byOwner: whose Service it is wants no more of this, and does
@@ -97,21 +104,33 @@ func (s *service) leave(byOwner bool) {
 	s.leaving = true
 	switch idle := s.run == nil; {
 	case idle && byOwner:
-		time.AfterFunc(lingers, func() {
-			if !s.records() {
-				s.stop()
-			}
-		})
+		time.AfterFunc(lingers, s.stopUnlessDeleted)
 	case idle, byOwner && s.lasts:
-		s.cancel()
+		s.cancel(errChanged)
 	}
 }
 
-// stop ends the measurement, and the run that goes on.
-func (s *service) stop() {
+// stopUnlessDeleted ends the measurement and the run that goes on, unless that shows the deletion of the Service.
+func (s *service) stopUnlessDeleted() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.cancel()
+	if s.deleted == nil || s.run == nil {
+		s.cancel(errUnguarded)
+	}
+}
+
+// noteDeletion ends the measurement some time after the Service was deleted, unless it is created again.
+func (s *service) noteDeletion(deleted bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.deleted != nil {
+		s.deleted.Stop()
+		s.deleted = nil
+	}
+	if deleted {
+		cancel := s.cancel
+		s.deleted = time.AfterFunc(mostDeleted, func() { cancel(errDeleted) })
+	}
 }
 
 // records reports whether a run goes on.
@@ -123,14 +142,14 @@ func (s *service) records() bool {
 
 // guard measures until ctx ends or the Service is left, again and again if it cannot be measured.
 func (s *service) guard(ctx context.Context) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	for _, ended := range s.after {
 		<-ended
 	}
 	s.mu.Lock()
 	if s.cancel = cancel; s.leaving {
-		cancel()
+		cancel(errChanged)
 	}
 	s.mu.Unlock()
 	for pause, again := retryAfter, false; ctx.Err() == nil; {
@@ -207,8 +226,8 @@ func (s *service) fact(f timeline.Fact) {
 	}
 	e, ok := f.(timeline.Event)
 	switch {
-	case ok && e.Kind == timeline.ServiceChanged && e.To == "absent":
-		time.AfterFunc(mostDeleted, s.stop)
+	case ok && e.Kind == timeline.ServiceChanged && (e.To == "absent" || e.From == "absent"):
+		s.noteDeletion(e.To == "absent")
 		return
 	case !ok || e.Kind != timeline.WatchLane:
 		return
@@ -338,7 +357,7 @@ func (s *service) end(tl *model.Timeline) {
 	s.told.Over(tl)
 	s.storing.Go(func() { s.keep(run, tl) })
 	if leaving {
-		cancel()
+		cancel(errUnguarded)
 	}
 }
 
