@@ -299,10 +299,11 @@ func (s *surroundings) replaced(p *model.Pod, owner string) bool {
 	})
 }
 
-// rollsOn reports whether the Pod's workload got Pods of another template in the run: a rollout that is paused gets none.
+// rollsOn reports whether Pods of another template came to the Pod's workload in the run, or became ready: they may have
+// been created long before. A rollout that is paused gets none.
 func (s *surroundings) rollsOn(p *model.Pod, owner string) bool {
 	return slices.ContainsFunc(s.siblings[p.Namespace+"/"+owner], func(o *model.Pod) bool {
-		return o.Template != p.Template && o.Created != nil
+		return o.Template != p.Template && (o.Created != nil || o.EndpointReady != nil)
 	})
 }
 

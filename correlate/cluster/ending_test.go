@@ -165,6 +165,10 @@ func TestEveryKindOfOwnerIsKnownToHaveRolledOutOrScaled(t *testing.T) {
 	removed := func(seconds int, name string) model.Event {
 		return at(seconds, model.Event{Event: timeline.Event{Kind: timeline.PodDeleted, Object: object("Pod", name)}})
 	}
+	becomesReady := func(seconds int, name string) model.Event {
+		return at(seconds, model.Event{Event: timeline.Event{Kind: timeline.EndpointChanged, From: timeline.EndpointNotReady,
+			To: timeline.EndpointReady, Object: object("Pod", name), Service: "shop/web"}})
+	}
 	deleted := removed(20, "a")
 	evicted := at(19, model.Event{Event: timeline.Event{Kind: timeline.PodDisrupted, To: "EvictionByEvictionAPI", Object: object("Pod", "a")}})
 	for name, tt := range map[string]struct {
@@ -200,6 +204,11 @@ func TestEveryKindOfOwnerIsKnownToHaveRolledOutOrScaled(t *testing.T) {
 		"an Argo Rollout's canary goes on": {[]model.Event{pod(1, "a", "ReplicaSet/shop-1", "t1"),
 			pod(1, "b", "ReplicaSet/shop-2", "t2"), workload(2, "ReplicaSet", "shop-1", "Rollout/shop", 3),
 			workload(2, "ReplicaSet", "shop-2", "Rollout/shop", 1), pod(18, "c", "ReplicaSet/shop-2", "t2"),
+			workload(19, "ReplicaSet", "shop-1", "Rollout/shop", 2), deleted,
+			says("ReplicaSet", "shop-1", "Deleted pod: a")}, model.ByRollout, "Rollout/shop"},
+		"an Argo Rollout's canary is ready after minutes": {[]model.Event{pod(1, "a", "ReplicaSet/shop-1", "t1"),
+			pod(1, "b", "ReplicaSet/shop-2", "t2"), workload(2, "ReplicaSet", "shop-1", "Rollout/shop", 3),
+			workload(2, "ReplicaSet", "shop-2", "Rollout/shop", 1), becomesReady(18, "b"),
 			workload(19, "ReplicaSet", "shop-1", "Rollout/shop", 2), deleted,
 			says("ReplicaSet", "shop-1", "Deleted pod: a")}, model.ByRollout, "Rollout/shop"},
 		"a bare ReplicaSet was scaled": {[]model.Event{pod(1, "a", "ReplicaSet/plain", "t1"),
