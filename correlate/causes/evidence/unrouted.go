@@ -34,8 +34,8 @@ func (v *Services) Unrouted(w *model.Window) []EmptySpan {
 	return spans
 }
 
-// NeverLocal reports whether the Service routes only within a node, and the one that routes the prober's requests never
-// had an endpoint.
+// NeverLocal reports whether the Service routes only within a node, and no endpoint of the one that routes the prober's
+// requests was ready in the whole run.
 func (v *Services) NeverLocal(w *model.Window) bool {
 	policy, node := v.Policy(w)
 	return policy == LocalPolicy && node != "" && !v.watches.LaneOff("endpointslice", w) &&

@@ -39,10 +39,9 @@ func testNodePortUnreachable(c *rule.Case) rule.Finding {
 	case len(beside) == 0 && failing:
 		return rule.No("the other ways to the Service failed as well")
 	}
-	if policy, _ := v.Services.Policy(w); policy == evidence.LocalPolicy && slices.ContainsFunc(v.Services.Unrouted(w),
-		func(e evidence.EmptySpan) bool {
-			return e.Whole().Overlaps(w.Span())
-		}) {
+	empty := func(e evidence.EmptySpan) bool { return e.Whole().Overlaps(w.Span()) }
+	if policy, _ := v.Services.Policy(w); v.Services.NeverLocal(w) ||
+		policy == evidence.LocalPolicy && slices.ContainsFunc(v.Services.Unrouted(w), empty) {
 		return rule.No("no endpoint was ready on " + node +
 			", and the Service routes requests to its port only within it")
 	}

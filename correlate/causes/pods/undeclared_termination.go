@@ -57,8 +57,8 @@ func testUndeclaredTermination(c *rule.Case) rule.Finding {
 // undeclaredFix returns what helps against such an end.
 //
 // A kubelet that preempts a Pod waits for its end and meanwhile reports nothing that probes say (kubernetes,
-// pkg/kubelet/preemption: "a blocking call" of its main loop). One that evicts a Pod gives it 1 s
-// (pkg/kubelet/eviction, immediateEvictionGracePeriodSeconds) but of a soft threshold. So the server can do nothing.
+// pkg/kubelet/preemption: "a blocking call" of its main loop). One that evicts a Pod gives it 1 s, unless only a soft
+// threshold is reached (pkg/kubelet/eviction, immediateEvictionGracePeriodSeconds). So the server can do nothing.
 func undeclaredFix(p *model.Pod, containers int, reason string) string {
 	ended := fmt.Sprintf("its kubelet ended %s (%s), without notice", quantity.Count(containers, "container"), reason)
 	is := func(text string) bool { return strings.Contains(strings.ToLower(reason), text) }
@@ -66,12 +66,12 @@ func undeclaredFix(p *model.Pod, containers int, reason string) string {
 	case is("preempt"):
 		return fmt.Sprintf("leave room on %s for critical Pods, or give %s a priority class that they do not "+
 			"preempt: %s, and reports no probe until it has ended", p.Node, p.Name, ended)
-	case is("exceed"):
-		return fmt.Sprintf("raise the limit that %s exceeds, or let it write less: %s, whatever its grace period",
-			p.Name, ended)
 	case is("low on resource"), is("evicted"):
-		return fmt.Sprintf("request what %s uses, or give it a higher priority class, and leave room on %s: %s, whatever "+
-			"its grace period and its PodDisruptionBudget", p.Name, p.Node, ended)
+		return fmt.Sprintf("request what %s uses, or give it a higher priority class, and leave room on %s: %s. It has "+
+			"1 s to stop then, and no PodDisruptionBudget holds", p.Name, p.Node, ended)
+	case is("exceeds the"), is("exceeded its"): // its own limit of storage
+		return fmt.Sprintf("raise the limit that %s exceeds, or let it write less: %s. It has 1 s to stop then", p.Name,
+			ended)
 	}
 	return fmt.Sprintf(
 		"let %s fail its readiness probe from SIGTERM on, and go on serving until its endpoint has left: %s", p.Name,
