@@ -64,6 +64,14 @@ func removedBy(tl *model.Timeline, taint string) {
 	mark.Kind, mark.From, mark.To, mark.Detail = timeline.NodeTaint, "absent", "present", taint
 }
 
+// before adds an event of node2 a moment before it goes down.
+func before(tl *model.Timeline, e timeline.Event) {
+	down := tl.Events[len(tl.Events)-1]
+	e.Object = timeline.Object{Kind: "Node", Name: "node2"}
+	tl.Events[len(tl.Events)-1] = model.Event{Event: e, At: model.Instant{Earliest: 6 * time.Second, Latest: 6 * time.Second}}
+	tl.Events = append(tl.Events, down)
+}
+
 // leaves removes a node from the cluster, and with it its prober.
 func leaves(tl *model.Timeline, node string, at time.Duration) {
 	tl.Events = append(tl.Events, model.Event{At: model.Instant{Earliest: at, Latest: at},
@@ -210,6 +218,17 @@ func TestEachNodeMustObserveEnough(t *testing.T) {
 		{"a drained node was rebooted", func(tl *model.Timeline) { goesDown(tl, "node2", "false") }, ExitPassed, ""},
 		{"Karpenter removed a node", func(tl *model.Timeline) { removedBy(tl, "karpenter.sh/disrupted:NoSchedule") },
 			ExitPassed, ""},
+		{"Karpenter took its taint back before a node went down", func(tl *model.Timeline) {
+			removedBy(tl, "karpenter.sh/disrupted:NoSchedule")
+			before(tl, timeline.Event{Kind: timeline.NodeTaint, From: "present", To: "absent", Detail: "karpenter.sh/disrupted:NoSchedule"})
+		}, ExitInconclusive, "node2 observed 25 % and was silent for 15 s"},
+		{"Karpenter removed another node of that name before", func(tl *model.Timeline) {
+			removedBy(tl, "karpenter.sh/disrupted:NoSchedule")
+			before(tl, timeline.Event{Kind: timeline.NodeGone})
+			ready(tl, "node2", "", 6500*time.Millisecond)
+			tl.Events = append(tl.Events[:len(tl.Events)-2], tl.Events[len(tl.Events)-1], tl.Events[len(tl.Events)-2])
+			measures(tl, "node2", 6500*time.Millisecond)
+		}, ExitInconclusive, "node2 observed"},
 		{"a node went down that was tainted for something else", func(tl *model.Timeline) { removedBy(tl, "gpu:NoSchedule") },
 			ExitInconclusive, "node2 observed 25 % and was silent for 15 s"},
 		{"its prober fell silent long before it went down", func(tl *model.Timeline) {

@@ -301,18 +301,20 @@ func TestARunWaitsForADrainedNodeToGoDown(t *testing.T) {
 	const sign = time.Hour
 	cordon := timeline.Event{Kind: timeline.NodeSchedulable, From: "true", To: "false"}
 	taint := timeline.Event{Kind: timeline.NodeTaint, From: "absent", To: "present", Detail: "karpenter.sh/disrupted:NoSchedule"}
+	untaint := timeline.Event{Kind: timeline.NodeTaint, From: "present", To: "absent", Detail: taint.Detail}
 	other := timeline.Event{Kind: timeline.NodeTaint, From: "absent", To: "present", Detail: "gpu:NoSchedule"}
 	for name, tt := range map[string]struct {
-		mark        timeline.Event
+		marks       []timeline.Event
 		downAfter   time.Duration // since its prober was heard of last; 0: never
 		least, most time.Duration // from there to the end of the run
 		known       bool          // why nothing came from there
 	}{
-		"cordoned":                        {cordon, 55 * time.Second, 55 * time.Second, 57 * time.Second, true},
-		"cordoned and up":                 {cordon, 0, mostLeaving - time.Second, mostLeaving + 2*time.Second, false},
-		"tainted by Karpenter":            {taint, 55 * time.Second, 55 * time.Second, 57 * time.Second, true},
-		"tainted for something else":      {other, 55 * time.Second, 5 * time.Second, 8 * time.Second, false},
-		"nothing says that it is drained": {timeline.Event{Kind: timeline.NodeMarked}, 55 * time.Second, 5 * time.Second, 8 * time.Second, false},
+		"cordoned":                        {[]timeline.Event{cordon}, 55 * time.Second, 55 * time.Second, 57 * time.Second, true},
+		"cordoned and up":                 {[]timeline.Event{cordon}, 0, mostLeaving - time.Second, mostLeaving + 2*time.Second, false},
+		"tainted by Karpenter":            {[]timeline.Event{taint}, 55 * time.Second, 55 * time.Second, 57 * time.Second, true},
+		"tainted for something else":      {[]timeline.Event{other}, 55 * time.Second, 5 * time.Second, 8 * time.Second, false},
+		"tainted, and no longer":          {[]timeline.Event{taint, untaint}, 55 * time.Second, 5 * time.Second, 8 * time.Second, false},
+		"nothing says that it is drained": {nil, 55 * time.Second, 5 * time.Second, 8 * time.Second, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -337,8 +339,10 @@ func TestARunWaitsForADrainedNodeToGoDown(t *testing.T) {
 				})
 				r.at(time.Minute, timeline.Event{Kind: timeline.NodeReady, To: "true", Object: node2})
 				r.at(sign, endpointOf(web1, timeline.EndpointReady, timeline.EndpointNotReady))
-				tt.mark.Object = node2
-				r.at(sign+time.Second, tt.mark)
+				for _, mark := range tt.marks {
+					mark.Object = node2
+					r.at(sign+time.Second, mark)
+				}
 				if tt.downAfter > 0 {
 					r.at(silent+tt.downAfter, timeline.Event{Kind: timeline.NodeReady, From: "true", To: "unknown", Object: node2})
 				}
