@@ -3,7 +3,8 @@
 package e2e
 
 import (
-	"context"
+	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -26,16 +27,11 @@ func (g *guarded) fromAll() {
 	}, func() string { return said })
 }
 
-// A node is drained and then goes down, as for a reboot: its kubelet stops, and its prober with it. Nothing sends requests
-// from there any more, and the drain passes by what the other nodes measure.
+// The cluster-autoscaler drains a node, which it does not cordon, and removes it: the kubelet stops, and the prober with
+// it. Nothing sends requests from there any more, and the drain passes by what the other nodes measure.
 func TestADrainedNodeThatGoesDownMakesNoDoubt(t *testing.T) {
 	g := unguarded(t, 2, "lapse")
 	threeNodes(t, g.c)
-	t.Cleanup(func() {
-		if err := g.c.Uncordon(context.WithoutCancel(t.Context())); err != nil {
-			t.Error(err)
-		}
-	})
 	if err := g.c.Apply(t.Context(), lapse(t, g.c, "gen", "guard", "-A", "--from=all", "--", "--rate=40", "--settle=5s")); err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +51,10 @@ func TestADrainedNodeThatGoesDownMakesNoDoubt(t *testing.T) {
 		prober := g.kubectl("-n", g.namespace, "get", "pods", "-l", "app.kubernetes.io/name=lapse-guard-probers",
 			"--field-selector=spec.nodeName="+node, "-o", "jsonpath={.items[0].metadata.uid}")
 		since := time.Now().UTC().Format(time.RFC3339Nano)
-		g.kubectl("drain", node, "--ignore-daemonsets")
+		const taint = "ToBeDeletedByClusterAutoscaler"
+		g.kubectl("taint", "node", node, fmt.Sprintf("%s=%d:NoSchedule", taint, time.Now().Unix()))
+		defer g.kubectl("taint", "node", node, taint+"-")
+		g.evictAll(node)
 		defer g.kubectl("wait", "node/"+node, "--for=condition=Ready", "--timeout=2m")
 		defer signal(node, syscall.SIGCONT)
 		signal(node, syscall.SIGSTOP)
@@ -63,9 +62,33 @@ func TestADrainedNodeThatGoesDownMakesNoDoubt(t *testing.T) {
 			t.Fatal(err)
 		}
 		g.kubectl("wait", "node/"+node, "--for=condition=Ready=unknown", "--timeout=2m")
-		defer g.kubectl("uncordon", node)
 		return []string{"--node=" + node, "--since=" + since}
 	}, "drain of ")
+}
+
+// evictAll evicts the Pods of a node but those of DaemonSets, and waits for their end.
+func (g *guarded) evictAll(node string) {
+	pods := g.kubectl("get", "pods", "-A", "--field-selector=spec.nodeName="+node, "-o",
+		`jsonpath={range .items[?(@.metadata.ownerReferences[0].kind=="ReplicaSet")]}{.metadata.namespace} {.metadata.name}{"\n"}{end}`)
+	for line := range strings.Lines(pods) {
+		namespace, name, _ := strings.Cut(strings.TrimSpace(line), " ")
+		g.kubectl(eviction(g.t, namespace, name)...)
+	}
+	for line := range strings.Lines(pods) {
+		namespace, name, _ := strings.Cut(strings.TrimSpace(line), " ")
+		g.kubectl("-n", namespace, "wait", "--for=delete", "pod/"+name, "--timeout=2m")
+	}
+}
+
+// eviction returns what asks kubectl to evict a Pod through the API.
+func eviction(t *testing.T, namespace, pod string) (args []string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "eviction.json")
+	text := fmt.Sprintf(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":%q,"namespace":%q}}`, pod, namespace)
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Error(err)
+	}
+	return []string{"create", "--raw", "/api/v1/namespaces/" + namespace + "/pods/" + pod + "/eviction", "-f", file}
 }
 
 // A guard of one namespace measures a rollout from each node, from before it begins and at its share of the full rate:

@@ -220,10 +220,7 @@ func (l *lane) pods() int {
 // evict asks the eviction API to end a Pod.
 func (l *lane) evict() {
 	name := strings.TrimPrefix(l.pod(), "pod/")
-	file := filepath.Join(l.t.TempDir(), "eviction.json")
-	eviction := fmt.Sprintf(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":%q,"namespace":%q}}`, name, leadSpace)
-	l.err = cmp.Or(l.err, os.WriteFile(file, []byte(eviction), 0o644))
-	l.kubectl("create", "--raw", "/api/v1/namespaces/"+leadSpace+"/pods/"+name+"/eviction", "-f", file)
+	l.kubectl(eviction(l.t, leadSpace, name)...)
 }
 
 // run makes the signs, each when the guards have judged what the one before led to.
