@@ -2,8 +2,8 @@ package timeline
 
 import "strings"
 
-// DrainTaints are the taints that a node gets when its Pods are about to be evicted, and who sets each. Autoscalers set
-// them without cordoning the node.
+// DrainTaints are the taints that a node gets when its Pods are about to be evicted, and who sets each. Autoscalers do
+// not cordon the node.
 var DrainTaints = []struct{ Key, Actor string }{
 	{"karpenter.sh/disrupted", "Karpenter"},                  // before the replacement is launched
 	{"karpenter.sh/disruption", "Karpenter"},                 // until 1.0

@@ -50,7 +50,8 @@ type Recurrence struct {
 type TriggerKind string
 
 const (
-	// Object is the node: it had been cordoned when the Pods that the causes name were deleted
+	// Object is the node: it had been cordoned, or tainted by what removes it, when the Pods that the causes name were
+	// deleted
 	NodeDrained TriggerKind = "drain"
 	// Object is the workload, such as a Deployment: it replaced its Pods by those of another template
 	RolledOut   TriggerKind = "rollout"
@@ -67,7 +68,7 @@ const (
 type Trigger struct {
 	Kind   TriggerKind     `json:"kind"`
 	Object timeline.Object `json:"object,omitzero"`
-	// the ID of the event that shows it: the cordon, the change of the replicas, the first Pod's deletion, the exit,
+	// the ID of the event that shows it: the cordon or the taint, the change of the replicas, the first Pod's deletion, the exit,
 	// the Service's change
 	Event uint32   `json:"event"`
 	At    Instant  `json:"at"`             // when that happened

@@ -586,8 +586,8 @@ type Ending struct {
 
 	// what was scaled, rolled out or drained: the workload, or the node; absent of other endings
 	Of *timeline.Object `json:"of,omitzero"`
-	// the ID of the event by which that was asked for: the change of the workload, the cordon; absent if it was not
-	// seen
+	// the ID of the event by which that was asked for: the change of the workload, the cordon or the taint; absent
+	// if it was not seen
 	Change uint32 `json:"change,omitzero"`
 }
 

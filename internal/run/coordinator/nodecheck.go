@@ -21,7 +21,7 @@ import (
 const kubeProxyHealth = 10256
 
 const (
-	// mostChecks is how many ports of nodes are asked at most, each once per second.
+	// mostChecks is how many ports of nodes are asked at most.
 	mostChecks = 100
 	// idleChecks is the time between two checks of a port while nothing happens: a guard may have many Services, and a
 	// cluster many nodes.
