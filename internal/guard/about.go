@@ -140,43 +140,39 @@ func doubtOf(tl *model.Timeline) string {
 	return "not judged"
 }
 
-// nodesOf returns the nodes with Pods of the Service that were disturbed: cordoned, tainted, marked or lost, or whose
-// Pods were evicted or deleted otherwise than by a rollout, a scale-down or a crash.
+// nodesOf returns the nodes on which the Service was disturbed: that were lost, whose Pods were evicted or deleted
+// otherwise than by a rollout or a scale-down, or that were cordoned, tainted or marked and then a Pod there was not
+// ready any more. A managed node group cordons all its nodes up front: of one whose Pods go on, the run says nothing.
 func nodesOf(tl *model.Timeline) (nodes []string) {
-	add := func(node string) {
-		if node != "" && !slices.Contains(nodes, node) {
-			nodes = append(nodes, node)
-		}
-	}
-	ours := func(node string) bool {
-		return slices.ContainsFunc(tl.Pods, func(p model.Pod) bool { return p.Node == node })
-	}
+	announced, lost := map[string]bool{}, map[string]bool{}
 	for _, e := range tl.Events {
-		if disturbs(e.Event) && ours(e.Object.Name) {
-			add(e.Object.Name)
+		switch {
+		case e.Kind == timeline.NodeReady && e.From != "" && e.To != "true":
+			lost[e.Object.Name] = true
+		case e.Kind == timeline.NodeSchedulable && e.From != "" && e.To != "true",
+			(e.Kind == timeline.NodeTaint || e.Kind == timeline.NodeMarked) && e.From == "absent":
+			announced[e.Object.Name] = true
 		}
 	}
 	for _, p := range tl.Pods {
-		if p.Ending == nil {
-			continue
-		}
-		switch p.Ending.By {
-		case model.ByRollout, model.ByScaling, model.ByItself:
-		default:
-			add(p.Node)
+		if p.Node != "" && (lost[p.Node] || disturbed(p, announced[p.Node])) && !slices.Contains(nodes, p.Node) {
+			nodes = append(nodes, p.Node)
 		}
 	}
 	slices.Sort(nodes)
 	return nodes
 }
 
-// disturbs reports whether an event is a change of a node that ends Pods, or announces that.
-func disturbs(e timeline.Event) bool {
-	switch e.Kind {
-	case timeline.NodeSchedulable, timeline.NodeReady:
-		return e.From != "" && e.To != "true"
-	case timeline.NodeTaint, timeline.NodeMarked:
-		return e.From == "absent"
+// disturbed reports whether a Pod was, by something on its node. announced: something on that was.
+func disturbed(p model.Pod, announced bool) bool {
+	if p.Ending == nil {
+		return announced && p.EndpointNotReady != nil
 	}
-	return false
+	switch p.Ending.By {
+	case model.ByRollout, model.ByScaling:
+		return false
+	case model.ByItself:
+		return announced
+	}
+	return true
 }

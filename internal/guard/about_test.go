@@ -85,6 +85,12 @@ func TestARunIsAboutTheNodesThatWereDisturbed(t *testing.T) {
 	on := func(kind timeline.EventKind, node, from, to string) model.Event {
 		return model.Event{Event: timeline.Event{Kind: kind, From: from, To: to, Object: timeline.Object{Kind: "Node", Name: node}}}
 	}
+	notReady := func(node string) model.Pod {
+		p := pod(node, "")
+		p.EndpointNotReady = &model.Instant{}
+		return p
+	}
+	cordon := func(node string) model.Event { return on(timeline.NodeSchedulable, node, "true", "false") }
 	for _, test := range []struct {
 		name   string
 		pods   []model.Pod
@@ -93,10 +99,12 @@ func TestARunIsAboutTheNodesThatWereDisturbed(t *testing.T) {
 	}{
 		{"a drain", []model.Pod{pod("node1", model.ByEviction), pod("node2", "")}, nil, []string{"node1"}},
 		{"a rollout", []model.Pod{pod("node1", model.ByRollout), pod("node2", model.ByScaling), pod("node3", model.ByItself)}, nil, nil},
-		{"a cordon", []model.Pod{pod("node1", "")}, []model.Event{on(timeline.NodeSchedulable, "node1", "true", "false"), on(timeline.NodeSchedulable, "other", "true", "false")}, []string{"node1"}},
-		{"what was so before", []model.Pod{pod("node1", "")}, []model.Event{on(timeline.NodeSchedulable, "node1", "", "false"), on(timeline.NodeTaint, "node1", "", "present")}, nil},
-		{"an uncordon", []model.Pod{pod("node1", "")}, []model.Event{on(timeline.NodeSchedulable, "node1", "false", "true")}, nil},
-		{"a taint, and a lost node", []model.Pod{pod("node1", ""), pod("node2", "")}, []model.Event{on(timeline.NodeReady, "node2", "true", "unknown"), on(timeline.NodeTaint, "node1", "absent", "present")}, []string{"node1", "node2"}},
+		{"a cordon of each node, and the drain of one", []model.Pod{pod("node1", model.ByEviction), pod("node2", ""), pod("node3", model.ByRollout)}, []model.Event{cordon("node1"), cordon("node2"), cordon("node3")}, []string{"node1"}},
+		{"a cordon, and a restart", []model.Pod{notReady("node1"), pod("node2", model.ByItself), pod("node3", "")}, []model.Event{cordon("node1"), cordon("node2"), cordon("node3")}, []string{"node1", "node2"}},
+		{"a Pod that was not ready for a while", []model.Pod{notReady("node1")}, nil, nil},
+		{"what was so before", []model.Pod{notReady("node1")}, []model.Event{on(timeline.NodeSchedulable, "node1", "", "false"), on(timeline.NodeTaint, "node1", "", "present")}, nil},
+		{"an uncordon", []model.Pod{notReady("node1")}, []model.Event{on(timeline.NodeSchedulable, "node1", "false", "true")}, nil},
+		{"a taint, and a lost node", []model.Pod{notReady("node1"), pod("node2", "")}, []model.Event{on(timeline.NodeReady, "node2", "true", "unknown"), on(timeline.NodeTaint, "node1", "absent", "present")}, []string{"node1", "node2"}},
 	} {
 		tl := judged(func(tl *model.Timeline) { tl.Pods, tl.Events = test.pods, test.events })
 		if got := about(tl).Nodes; !slices.Equal(got, test.want) {

@@ -254,6 +254,7 @@ func (f *fake) disrupt(service string, failed int) (end func()) {
 		timeline.Event{Kind: timeline.EndpointChanged, To: timeline.EndpointReady, Object: old, Service: service, Addr: netip.MustParseAddr("10.0.0.1"), Port: 80},
 		timeline.PhaseChange(before, timeline.PhaseBaseline, timeline.PhaseMeasuring, ""),
 		timeline.Event{Seen: before, Kind: timeline.NodeSchedulable, From: "true", To: "false", Object: timeline.Object{Kind: "Node", Name: "node1", UID: "n1", Node: "node1"}},
+		timeline.Event{Seen: before + time.Second, Kind: timeline.EndpointChanged, From: timeline.EndpointReady, To: timeline.EndpointNotReady, Object: old, Service: service, Addr: netip.MustParseAddr("10.0.0.1"), Port: 80},
 		timeline.Event{Seen: before + time.Second, Kind: timeline.PodSeen, To: "Pending", Detail: "watched", Object: young, Owner: "ReplicaSet/web-5f9dd68475"},
 	} {
 		if e, ok := fact.(timeline.Event); ok {
