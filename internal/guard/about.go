@@ -12,6 +12,7 @@ import (
 	"lapse/correlate/wording"
 	"lapse/internal/guard/gate"
 	"lapse/internal/history"
+	"lapse/internal/run/flight"
 	"lapse/internal/run/signs"
 	"lapse/timeline"
 )
@@ -62,9 +63,26 @@ func rolling(tl *model.Timeline) bool {
 	return false
 }
 
-// stateOf returns pass only of a run that was measured to its end, has a gate, and is on disk for who doubts it.
+// begunUnwatched reports whether what a run shows may have begun before it, while nothing was watched.
+func begunUnwatched(tl *model.Timeline) bool {
+	return slices.ContainsFunc(tl.Events, func(e model.Event) bool { return hides(e.Event) && e.Since < 0 })
+}
+
+// hides reports whether an event says that changes were missed or seen late for so long that a run that begins at its
+// end does not reach back to its beginning.
+func hides(e timeline.Event) bool {
+	return e.Kind == timeline.WatchGap && showsDisruptions(e.Object.Kind) && e.Seen-e.Since > flight.Span
+}
+
+// showsDisruptions reports whether disruptions are known by a watch of that kind; "" is all of them.
+func showsDisruptions(kind string) bool {
+	return kind == "" || kind == "Pod" || kind == "EndpointSlice"
+}
+
+// stateOf returns pass only of a run that was measured from its beginning to its end, has a gate, and is on disk for who
+// doubts it.
 func stateOf(tl *model.Timeline) gate.State {
-	whole := tl.Run.Aborted == "" && !tl.Run.Truncated && !tl.Run.Live && tl.Run.Unsaved == ""
+	whole := tl.Run.Aborted == "" && !tl.Run.Truncated && !tl.Run.Live && tl.Run.Unsaved == "" && !begunUnwatched(tl)
 	switch {
 	case tl.Verdict.Result == model.Fail:
 		return gate.Fail
@@ -134,6 +152,8 @@ func doubtOf(tl *model.Timeline) string {
 		return "not all of the run is on disk: " + tl.Run.Unsaved
 	case tl.Verdict.Result == model.Ungated:
 		return "no gate was set"
+	case begunUnwatched(tl):
+		return "the cluster was not watched before: it may have begun earlier"
 	case len(tl.Said.Reasons) > 0:
 		return tl.Said.Reasons[0]
 	}

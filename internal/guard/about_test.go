@@ -22,6 +22,11 @@ func judged(change func(*model.Timeline)) *model.Timeline {
 	return tl
 }
 
+// gap is a time in which a kind was not watched.
+func gap(kind string, since, seen time.Duration) model.Event {
+	return model.Event{Event: timeline.Event{Kind: timeline.WatchGap, Object: timeline.Object{Kind: kind}, Since: since, Seen: seen}}
+}
+
 // What the gate says of a run: pass only of one that was measured to its end and had a gate.
 func TestTheGateSaysPassOnlyOfAWholeRun(t *testing.T) {
 	for _, test := range []struct {
@@ -35,6 +40,13 @@ func TestTheGateSaysPassOnlyOfAWholeRun(t *testing.T) {
 		{func(tl *model.Timeline) {
 			tl.Verdict.Result, tl.Verdict.Reasons = model.Fail, []string{"gate latency.p99>50ms failed: 61 ms"}
 		}, gate.Fail, "0 of 900 failed; gate latency.p99>50ms failed: 61 ms"},
+		{func(tl *model.Timeline) { tl.Events = []model.Event{gap("Pod", -5*time.Minute, 10*time.Second)} }, gate.Inconclusive,
+			"0 of 900 failed; the cluster was not watched before: it may have begun earlier"},
+		{func(tl *model.Timeline) { tl.Events = []model.Event{gap("", -5*time.Minute, 10*time.Second)} }, gate.Inconclusive,
+			"0 of 900 failed; the cluster was not watched before: it may have begun earlier"},
+		{func(tl *model.Timeline) {
+			tl.Events = []model.Event{gap("Event", -5*time.Minute, 10*time.Second), gap("Pod", -10*time.Second, 10*time.Second), gap("Pod", 10*time.Second, 5*time.Minute)}
+		}, gate.Pass, "0 of 900 failed"},
 		{func(tl *model.Timeline) { tl.Verdict.Result = model.Ungated }, gate.Inconclusive, "0 of 900 failed; no gate was set"},
 		{func(tl *model.Timeline) {
 			tl.Verdict.Result, tl.Verdict.Reasons = model.Inconclusive, []string{"only 90 % was observed"}

@@ -418,6 +418,43 @@ func TestTimeThatNobodyObservedDoesNotPass(t *testing.T) {
 	})
 }
 
+// Neither does time in which the cluster was not watched, if a run that begins then does not reach back so far.
+func TestTimeInWhichNobodyWatchedDoesNotPass(t *testing.T) {
+	lane := func(kind, to string) timeline.Event {
+		return timeline.Event{Kind: timeline.WatchLane, Object: timeline.Object{Kind: kind}, To: to, Detail: "no right to watch them"}
+	}
+	for name, tt := range map[string]struct {
+		events []timeline.Event
+		before gate.State // of all since before them
+		after  gate.State // of all since then
+	}{
+		"for long":            {[]timeline.Event{gap("Pod", 0, 5*time.Minute).Event}, gate.Inconclusive, gate.Pass},
+		"for a minute":        {[]timeline.Event{gap("Pod", 0, time.Minute).Event}, gate.Pass, gate.Pass},
+		"Events only":         {[]timeline.Event{gap("Event", 0, 5*time.Minute).Event, lane("Event", "off")}, gate.Pass, gate.Pass},
+		"a right was lost":    {[]timeline.Event{lane("EndpointSlice", "off")}, gate.Inconclusive, gate.Inconclusive},
+		"and is there again":  {[]timeline.Event{lane("EndpointSlice", "off"), lane("EndpointSlice", "on")}, gate.Inconclusive, gate.Pass},
+		"it was always there": {[]timeline.Event{lane("EndpointSlice", "on")}, gate.Pass, gate.Pass},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake(t, t.TempDir())
+				f.guards("shop/web")
+				since := func() string {
+					time.Sleep(time.Second) // of virtual time
+					return "service=shop/web&none=pass&since=" + time.Now().UTC().Format(time.RFC3339Nano)
+				}
+				before := since()
+				for _, e := range tt.events {
+					time.Sleep(time.Minute)
+					f.on["shop/web"].Fact(e)
+				}
+				f.asked(before, 200, tt.before)
+				f.asked(since(), 200, tt.after)
+			})
+		})
+	}
+}
+
 // A version that fails each request does not settle. The gate says before the end that it failed, unless that may still
 // turn out to be otherwise, and says so of nothing else.
 func TestTheGateDoesNotAwaitTheEndOfWhatFails(t *testing.T) {

@@ -3,8 +3,10 @@ package guard
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -218,27 +220,48 @@ func (s *service) measure(ctx context.Context) error {
 	return s.g.measure(ctx, o, keeper, s.log)
 }
 
-// fact takes in what is measured and seen. It notes what is not watched for lack of a right, and ends the measurement of
-// a Service that was deleted: until then all its requests fail.
+// fact takes in what is measured and seen.
 func (s *service) fact(f timeline.Fact) {
 	if s.told.Fact(f) {
 		s.missed()
 	}
-	e, ok := f.(timeline.Event)
+	e, _ := f.(timeline.Event)
 	switch {
-	case ok && e.Kind == timeline.ServiceChanged && (e.To == "absent" || e.From == "absent"):
+	case e.Kind == timeline.ServiceChanged && (e.To == "absent" || e.From == "absent"):
 		s.noteDeletion(e.To == "absent")
-		return
-	case !ok || e.Kind != timeline.WatchLane:
-		return
+	case hides(e):
+		s.missed()
+	case e.Kind == timeline.WatchLane:
+		s.noteLane(e)
 	}
+}
+
+// noteLane notes what is not watched for lack of a right, and that it is again.
+func (s *service) noteLane(e timeline.Event) {
+	kind := e.Object.Kind
+	s.mu.Lock()
+	was := s.unwatched[kind] != ""
+	if e.To != "off" {
+		delete(s.unwatched, kind)
+	} else if !was {
+		s.unwatched[kind] = "since " + s.g.now().UTC().Format(time.RFC3339) + ": " + e.Detail
+	}
+	s.mu.Unlock()
+	if showsDisruptions(kind) && was != (e.To == "off") {
+		s.missed()
+	}
+}
+
+// blind returns why a disruption may not be seen now: no right to watch what shows it; "" if it is.
+func (s *service) blind() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e.To != "off" {
-		delete(s.unwatched, e.Object.Kind)
-	} else if s.unwatched[e.Object.Kind] == "" {
-		s.unwatched[e.Object.Kind] = "since " + s.g.now().UTC().Format(time.RFC3339) + ": " + e.Detail
+	for _, kind := range slices.Sorted(maps.Keys(s.unwatched)) {
+		if showsDisruptions(kind) {
+			return fmt.Sprintf("%ss are not watched %s", kind, s.unwatched[kind])
+		}
 	}
+	return ""
 }
 
 // signed takes in a sign. One of something else ends what lasts.
@@ -264,8 +287,14 @@ func (s *service) missed() {
 	measured := s.status.State != starting && s.status.State != notMeasured
 	s.mu.Unlock()
 	if measured {
-		s.g.gate.Change(func(b *gate.Book) { b.Measured(s.Key(), s.g.now(), "") })
+		s.watches(s.g.now())
 	}
+}
+
+// watches tells the gate since when all disruptions are seen, or that they may not be.
+func (s *service) watches(since time.Time) {
+	blind := s.blind()
+	s.g.gate.Change(func(b *gate.Book) { b.Measured(s.Key(), since, blind) })
 }
 
 func (s *service) armBy(arm coordinator.Arm) {
@@ -309,7 +338,7 @@ func (s *service) stands(state coordinator.Standby, sign, problem string) {
 	}
 	s.log.Debug("now "+string(state), "sign", sign)
 	if first {
-		s.g.gate.Change(func(b *gate.Book) { b.Measured(s.Key(), now, "") })
+		s.watches(now)
 	}
 }
 
