@@ -40,6 +40,7 @@ func about(tl *model.Timeline) gate.Run {
 		Reason:  reasonOf(tl),
 		Fix:     fixOf(tl),
 		Hashes:  history.Made(tl),
+		Undone:  history.Undone(tl),
 		Rolling: rolling(tl),
 		Rollout: slices.ContainsFunc(tl.Pods, func(p model.Pod) bool {
 			return p.Ending != nil && p.Ending.By == model.ByRollout

@@ -337,6 +337,13 @@ func TestMadeIsWhatPodsWereMadeFrom(t *testing.T) {
 	if diff := cmp.Diff([]string{"5f9dd68475", "77777"}, Made(tl)); diff != "" {
 		t.Error(diff)
 	}
+	if undone := Undone(tl); len(undone) > 0 {
+		t.Errorf("nothing was rolled back, and %q", undone)
+	}
+	tl.Pods[1].Deleted = &model.Instant{}
+	if diff := cmp.Diff([]string{"77777"}, Undone(tl)); diff != "" {
+		t.Errorf("what was rolled back: %s", diff)
+	}
 	if made := Made(rollout()); made != nil {
 		t.Errorf("nothing was made, and %q", made)
 	}

@@ -225,6 +225,18 @@ func Made(tl *model.Timeline) []string {
 	return releaseOf(tl, pods).Templates
 }
 
+// Undone returns the templates that Pods were made from, as of [Made], of which none is left: they were rolled back.
+func Undone(tl *model.Timeline) []string {
+	var left []*model.Pod
+	for i := range tl.Pods {
+		if p := &tl.Pods[i]; p.Deleted == nil && p.Gone == nil {
+			left = append(left, p)
+		}
+	}
+	stay := releaseOf(tl, left).Templates
+	return slices.DeleteFunc(Made(tl), func(hash string) bool { return slices.Contains(stay, hash) })
+}
+
 // releaseOf returns the templates of Pods, each once, in their order.
 func releaseOf(tl *model.Timeline, pods []*model.Pod) (r Release) {
 	revisions := map[string]string{} // by the ID of a template

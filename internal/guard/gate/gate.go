@@ -45,6 +45,7 @@ type Run struct {
 	Reason  string    `json:"reason"`           // in one line, for people
 	Fix     string    `json:"fix,omitzero"`     // what to do against its cause
 	Hashes  []string  `json:"hashes,omitzero"`  // of the templates that it made Pods from
+	Undone  []string  `json:"undone,omitzero"`  // of them those without a Pod at its end
 	Rolling bool      `json:"rolling,omitzero"` // a rollout was under way when it began: not all of that was measured
 	Rollout bool      `json:"rollout,omitzero"` // a rollout replaced Pods in it
 	Nodes   []string  `json:"nodes,omitzero"`   // that it was about
@@ -336,7 +337,7 @@ func (s *service) firstAsked(t thing, now time.Time) time.Time {
 const mostAhead = time.Minute
 
 // about returns the runs that decide a query, of those that are judged or will fail: without a time only the newest,
-// of a template its newest rollout, unless another one was rolled out since.
+// of a template its newest rollout, unless that was rolled back or another one was rolled out since.
 func (s *service) about(q Query, now time.Time) (runs []Run) {
 	all := append(slices.Clone(s.ended), s.open...)
 	all = slices.DeleteFunc(all, func(r Run) bool { return r.Verdict == "" })
@@ -346,6 +347,10 @@ func (s *service) about(q Query, now time.Time) (runs []Run) {
 			runs = nil
 		}
 		if !r.about(q) {
+			continue
+		}
+		if q.Since.IsZero() && r.Verdict == Pass && slices.Contains(r.Undone, q.Hash) {
+			runs = nil // it is to be rolled out again
 			continue
 		}
 		if q.Since.IsZero() && len(runs) > 0 {

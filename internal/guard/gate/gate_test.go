@@ -26,6 +26,12 @@ func begun(r Run) Run {
 	return r
 }
 
+// undone returns a run at whose end no Pod of its templates was left.
+func undone(r Run) Run {
+	r.Undone = r.Hashes
+	return r
+}
+
 // replacing returns a run in which a rollout replaced Pods.
 func replacing(r Run) Run {
 	r.Rollout = true
@@ -72,6 +78,9 @@ func TestAnAnswerIsAboutAThingAndNeverAboutNow(t *testing.T) {
 		{"or stays undecided", all(measured, end(rolledOut("r1", 3, 4, Inconclusive, "new"))), Query{Hash: "new"}, 5, Inconclusive, "r1", "r1 inconclusive"},
 		{"another template's pass is none", all(measured, end(rolledOut("r1", 3, 4, Pass, "old"))), Query{Hash: "new"}, 5, Pending, "", "yet"},
 		{"the newest run of a template counts", all(measured, end(rolledOut("r1", 3, 4, Fail, "new")), end(rolledOut("r2", 8, 9, Pass, "new"))), Query{Hash: "new"}, 10, Pass, "r2", ""},
+		{"a rollout that was undone is awaited again", all(measured, end(undone(rolledOut("r1", 3, 4, Pass, "new")))), Query{Hash: "new"}, 10, Pending, "", "yet"},
+		{"but with a time it counts", all(measured, end(undone(rolledOut("r1", 3, 4, Pass, "new")))), Query{Hash: "new", Since: at(2)}, 10, Pass, "r1", ""},
+		{"and what failed is not tried again", all(measured, end(undone(rolledOut("r1", 3, 4, Fail, "new")))), Query{Hash: "new"}, 10, Fail, "r1", ""},
 		{"not if another template was rolled out since", all(measured, end(replacing(rolledOut("r1", 3, 4, Pass, "new"))), end(replacing(rolledOut("r2", 8, 9, Pass, "newer")))), Query{Hash: "new"}, 10, Pending, "", "yet"},
 		{"but if its own has replaced the other", all(measured, end(replacing(rolledOut("r1", 3, 4, Fail, "new"))), end(replacing(rolledOut("r2", 8, 9, Pass, "newer"))), end(replacing(rolledOut("r3", 10, 11, Pass, "new")))), Query{Hash: "new"}, 12, Pass, "r3", ""},
 		{"Pods of another template that are made again are no rollout", all(measured, end(replacing(rolledOut("r1", 3, 4, Pass, "new"))), end(rolledOut("r2", 8, 9, Pass, "old"))), Query{Hash: "new"}, 10, Pass, "r1", ""},
