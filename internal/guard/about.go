@@ -64,9 +64,12 @@ func rolling(tl *model.Timeline) bool {
 	return false
 }
 
-// begunUnwatched reports whether what a run shows may have begun before it, while nothing was watched.
+// begunUnwatched reports whether what a run shows may have begun before it, while nothing was watched. A change that was
+// missed is a sign when the watch is back.
 func begunUnwatched(tl *model.Timeline) bool {
-	return slices.ContainsFunc(tl.Events, func(e model.Event) bool { return hides(e.Event) && e.Since < 0 })
+	return slices.ContainsFunc(tl.Events, func(e model.Event) bool {
+		return hides(e.Event) && e.Since < 0 && e.Seen >= tl.Run.Baseline-time.Second
+	})
 }
 
 // hides reports whether an event says that changes were missed or seen late for so long that a run that begins at its
@@ -161,39 +164,55 @@ func doubtOf(tl *model.Timeline) string {
 	return "not judged"
 }
 
-// nodesOf returns the nodes on which the Service was disturbed: that were lost, whose Pods were evicted or deleted
-// otherwise than by a rollout or a scale-down, or that were cordoned, tainted or marked and then a Pod there was not
-// ready any more. A managed node group cordons all its nodes up front: of one whose Pods go on, the run says nothing.
+// nodesOf returns the nodes on which the Service was disturbed. A managed node group cordons all its nodes up front: of
+// one whose Pods go on, the run says nothing.
 func nodesOf(tl *model.Timeline) (nodes []string) {
-	announced, lost := map[string]bool{}, map[string]bool{}
+	lost := map[string]bool{}
+	announced := map[string]model.Instant{} // when a node was cordoned, tainted or marked first
 	for _, e := range tl.Events {
-		switch {
+		node := e.Object.Name
+		switch _, known := announced[node]; {
 		case e.Kind == timeline.NodeReady && e.From != "" && e.To != "true":
-			lost[e.Object.Name] = true
+			lost[node] = true
+		case known:
 		case e.Kind == timeline.NodeSchedulable && e.From != "" && e.To != "true",
 			(e.Kind == timeline.NodeTaint || e.Kind == timeline.NodeMarked) && e.From == "absent":
-			announced[e.Object.Name] = true
+			announced[node] = e.At
 		}
 	}
+	has := map[string]bool{} // Pods of the Service at the end
 	for _, p := range tl.Pods {
-		if p.Node != "" && (lost[p.Node] || disturbed(p, announced[p.Node])) && !slices.Contains(nodes, p.Node) {
+		has[p.Node] = has[p.Node] || p.Deleted == nil && p.Gone == nil
+	}
+	for _, p := range tl.Pods {
+		at, ok := announced[p.Node]
+		if lost[p.Node] || disturbed(p) || ok && (!has[p.Node] || failedSince(p, at)) {
 			nodes = append(nodes, p.Node)
 		}
 	}
 	slices.Sort(nodes)
-	return nodes
+	return slices.DeleteFunc(slices.Compact(nodes), func(node string) bool { return node == "" })
 }
 
-// disturbed reports whether a Pod was, by something on its node. announced: something on that was.
-func disturbed(p model.Pod, announced bool) bool {
+// disturbed reports whether something ended a Pod that is neither a rollout, nor a scale-down, nor itself.
+func disturbed(p model.Pod) bool {
 	if p.Ending == nil {
-		return announced && p.EndpointNotReady != nil
+		return false
 	}
 	switch p.Ending.By {
-	case model.ByRollout, model.ByScaling:
+	case model.ByRollout, model.ByScaling, model.ByItself:
 		return false
-	case model.ByItself:
-		return announced
 	}
 	return true
+}
+
+// failedSince reports whether a Pod, which was not rolled out or scaled down, was not ready any more or a container of
+// it ended after an instant.
+func failedSince(p model.Pod, at model.Instant) bool {
+	if p.Ending != nil && p.Ending.By != model.ByItself {
+		return false
+	}
+	return slices.ContainsFunc([]*model.Instant{p.EndpointNotReady, p.Exited}, func(change *model.Instant) bool {
+		return change != nil && change.Latest >= at.Earliest
+	})
 }

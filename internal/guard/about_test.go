@@ -45,7 +45,7 @@ func TestTheGateSaysPassOnlyOfAWholeRun(t *testing.T) {
 		{func(tl *model.Timeline) { tl.Events = []model.Event{gap("", -5*time.Minute, 10*time.Second)} }, gate.Inconclusive,
 			"0 of 900 failed; the cluster was not watched before: it may have begun earlier"},
 		{func(tl *model.Timeline) {
-			tl.Events = []model.Event{gap("Event", -5*time.Minute, 10*time.Second), gap("Pod", -10*time.Second, 10*time.Second), gap("Pod", 10*time.Second, 5*time.Minute)}
+			tl.Events = []model.Event{gap("Event", -5*time.Minute, 10*time.Second), gap("Pod", -10*time.Second, 10*time.Second), gap("Pod", 10*time.Second, 5*time.Minute), gap("Pod", -5*time.Minute, 5*time.Second)}
 		}, gate.Pass, "0 of 900 failed"},
 		{func(tl *model.Timeline) { tl.Verdict.Result = model.Ungated }, gate.Inconclusive, "0 of 900 failed; no gate was set"},
 		{func(tl *model.Timeline) {
@@ -97,12 +97,29 @@ func TestARunIsAboutTheNodesThatWereDisturbed(t *testing.T) {
 	on := func(kind timeline.EventKind, node, from, to string) model.Event {
 		return model.Event{Event: timeline.Event{Kind: kind, From: from, To: to, Object: timeline.Object{Kind: "Node", Name: node}}}
 	}
+	at := func(seconds int) model.Instant {
+		return model.Instant{Earliest: time.Duration(seconds) * time.Second, Latest: time.Duration(seconds) * time.Second}
+	}
 	notReady := func(node string) model.Pod {
 		p := pod(node, "")
-		p.EndpointNotReady = &model.Instant{}
+		p.EndpointNotReady = new(at(10))
+		return p
+	}
+	exited := func(node string) model.Pod {
+		p := pod(node, model.ByItself)
+		p.Exited = new(at(10))
+		return p
+	}
+	rolledOut := func(node string) model.Pod {
+		p := pod(node, model.ByRollout)
+		p.Deleted, p.EndpointNotReady = new(at(10)), new(at(10))
 		return p
 	}
 	cordon := func(node string) model.Event { return on(timeline.NodeSchedulable, node, "true", "false") }
+	late := func(e model.Event) model.Event {
+		e.At = at(20)
+		return e
+	}
 	for _, test := range []struct {
 		name   string
 		pods   []model.Pod
@@ -111,8 +128,10 @@ func TestARunIsAboutTheNodesThatWereDisturbed(t *testing.T) {
 	}{
 		{"a drain", []model.Pod{pod("node1", model.ByEviction), pod("node2", "")}, nil, []string{"node1"}},
 		{"a rollout", []model.Pod{pod("node1", model.ByRollout), pod("node2", model.ByScaling), pod("node3", model.ByItself)}, nil, nil},
-		{"a cordon of each node, and the drain of one", []model.Pod{pod("node1", model.ByEviction), pod("node2", ""), pod("node3", model.ByRollout)}, []model.Event{cordon("node1"), cordon("node2"), cordon("node3")}, []string{"node1"}},
-		{"a cordon, and a restart", []model.Pod{notReady("node1"), pod("node2", model.ByItself), pod("node3", "")}, []model.Event{cordon("node1"), cordon("node2"), cordon("node3")}, []string{"node1", "node2"}},
+		{"a cordon of each node, and the drain of one", []model.Pod{pod("node1", model.ByEviction), pod("node2", ""), rolledOut("node3"), pod("node3", "")}, []model.Event{cordon("node1"), cordon("node2"), cordon("node3")}, []string{"node1"}},
+		{"a cordon, and a rollout that leaves nothing there", []model.Pod{rolledOut("node1"), pod("node2", "")}, []model.Event{cordon("node1"), cordon("node2")}, []string{"node1"}},
+		{"a cordon, and a restart", []model.Pod{notReady("node1"), exited("node2"), pod("node3", "")}, []model.Event{cordon("node1"), cordon("node2"), cordon("node3")}, []string{"node1", "node2"}},
+		{"a restart, and then a cordon", []model.Pod{notReady("node1"), exited("node2")}, []model.Event{late(cordon("node1")), late(cordon("node2"))}, nil},
 		{"a Pod that was not ready for a while", []model.Pod{notReady("node1")}, nil, nil},
 		{"what was so before", []model.Pod{notReady("node1")}, []model.Event{on(timeline.NodeSchedulable, "node1", "", "false"), on(timeline.NodeTaint, "node1", "", "present")}, nil},
 		{"an uncordon", []model.Pod{notReady("node1")}, []model.Event{on(timeline.NodeSchedulable, "node1", "false", "true")}, nil},

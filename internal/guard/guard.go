@@ -337,7 +337,7 @@ func (g *guard) begin(ctx context.Context, s *service) {
 	m := s.Marked
 	for other := range g.guarding {
 		if other.Key() == m.Key() {
-			s.after = append(s.after, other.ended)
+			s.after = append(s.after, other.await())
 		}
 	}
 	g.services[m.Key()], g.guarding[s] = s, struct{}{}

@@ -455,6 +455,22 @@ func TestTimeInWhichNobodyWatchedDoesNotPass(t *testing.T) {
 	}
 }
 
+// What happens while a run goes on is measured by it, also if nobody watches for a while.
+func TestTimeInWhichNobodyWatchedIsInARunThatGoesOn(t *testing.T) {
+	for began, want := range map[time.Duration]gate.State{3 * time.Minute: gate.Pass, time.Minute: gate.Inconclusive} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake(t, t.TempDir())
+			f.guards("shop/web")
+			since := time.Now().UTC().Format(time.RFC3339Nano)
+			end := f.disrupt("shop/web", 0)
+			time.Sleep(began) // of virtual time
+			f.on["shop/web"].Fact(gap("Pod", 0, 150*time.Second).Event)
+			end()
+			f.asked("service=shop/web&since="+since, 200, want)
+		})
+	}
+}
+
 // A version that fails each request does not settle. The gate says before the end that it failed, unless that may still
 // turn out to be otherwise, and says so of nothing else.
 func TestTheGateDoesNotAwaitTheEndOfWhatFails(t *testing.T) {
@@ -543,8 +559,8 @@ func (f *fake) exports(line string) bool {
 	return strings.Contains("\n"+w.Body.String(), "\n"+line)
 }
 
-// A Service that is deleted is measured until its run has shown that, and not for as long as requests fail. One that is
-// created again, or that is only no longer guarded, is not.
+// A Service that is deleted is measured until its run has shown that, and not for as long as requests fail. The run of
+// one that is created again goes on to its end, and that of one that is only no longer guarded does not.
 func TestADeletedServiceIsMeasuredForAWhile(t *testing.T) {
 	change := func(from, to string) timeline.Event {
 		return timeline.Event{Kind: timeline.ServiceChanged, From: from, To: to}
@@ -552,13 +568,16 @@ func TestADeletedServiceIsMeasuredForAWhile(t *testing.T) {
 	deleted, created := change("present", "absent"), change("absent", "present")
 	for name, tt := range map[string]struct {
 		events []timeline.Event // that its run begins with, just after the Service is no longer guarded
-		ends   time.Duration    // when the measurement ends since then
+		again  bool             // it is guarded again then
+		ends   time.Duration    // when the measurement ends since then; 0: with its run
 		why    error
 	}{
-		"deleted":                   {[]timeline.Event{deleted}, mostDeleted, errDeleted},
-		"deleted and created again": {[]timeline.Event{deleted, created}, lingers, errUnguarded},
-		"no longer guarded":         {[]timeline.Event{change("a=b", "a=c")}, lingers, errUnguarded},
-		"nothing happens":           {nil, lingers, errUnguarded},
+		"deleted":                   {[]timeline.Event{deleted}, false, mostDeleted, errDeleted},
+		"deleted and created again": {[]timeline.Event{deleted, created}, true, 0, nil},
+		"created again, unguarded":  {[]timeline.Event{deleted, created}, false, lingers, errUnguarded},
+		"no longer guarded":         {[]timeline.Event{change("a=b", "a=c")}, false, lingers, errUnguarded},
+		"guarded again":             {[]timeline.Event{change("a=b", "a=c")}, true, 0, nil},
+		"nothing happens":           {nil, false, lingers, errUnguarded},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -580,7 +599,15 @@ func TestADeletedServiceIsMeasuredForAWhile(t *testing.T) {
 						t.Errorf("measured %v", on)
 					}
 				}
-				time.Sleep(tt.ends - time.Millisecond) // of virtual time
+				if tt.again {
+					f.marks("shop/web")
+				}
+				if tt.ends == 0 {
+					time.Sleep(time.Hour) // of virtual time
+					is(true)
+					return
+				}
+				time.Sleep(tt.ends - time.Millisecond)
 				is(true)
 				time.Sleep(time.Millisecond)
 				if is(false); !errors.Is(f.why, tt.why) {

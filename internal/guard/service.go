@@ -60,6 +60,8 @@ type service struct {
 	share     *budget.Share     // of --max-rate; nil: none
 	unwatched map[string]string // since when and why, by kind
 	leaving   bool              // it ends with the run that goes on
+	awaited   bool              // another one measures the same Service after it
+	began     time.Time         // the last run
 	deleted   *time.Timer       // ends it after its deletion; nil: it is there
 	cancel    func(why error)   // ends the measurement
 	arm       coordinator.Arm   // nil: it is not measured
@@ -112,13 +114,22 @@ func (s *service) leave(byOwner bool) {
 	}
 }
 
-// stopUnlessDeleted ends the measurement and the run that goes on, unless that shows the deletion of the Service.
+// stopUnlessDeleted ends the measurement, and the run that goes on unless that shows the deletion of the Service, or is
+// awaited by the next measurement.
 func (s *service) stopUnlessDeleted() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.deleted == nil || s.run == nil {
+	if s.run == nil || s.deleted == nil && !s.awaited {
 		s.cancel(errUnguarded)
 	}
+}
+
+// await returns what is closed when the measurement has ended. The Service is guarded again then.
+func (s *service) await() chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.awaited = true
+	return s.ended
 }
 
 // noteDeletion ends the measurement some time after the Service was deleted, unless it is created again.
@@ -229,11 +240,18 @@ func (s *service) fact(f timeline.Fact) {
 	switch {
 	case e.Kind == timeline.ServiceChanged && (e.To == "absent" || e.From == "absent"):
 		s.noteDeletion(e.To == "absent")
-	case hides(e):
+	case hides(e) && !s.covers(e.Seen-e.Since):
 		s.missed()
 	case e.Kind == timeline.WatchLane:
 		s.noteLane(e)
 	}
+}
+
+// covers reports whether a run goes on that began longer ago.
+func (s *service) covers(length time.Duration) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.run != nil && s.g.now().Sub(s.began) > length
 }
 
 // noteLane notes what is not watched for lack of a right, and that it is again.
@@ -369,7 +387,7 @@ func (s *service) begin(meta *timeline.Meta) *live.Recording {
 	run := s.g.store.Begin(meta.ID)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.run, s.status.Run, s.status.Sent, s.status.Failed, s.lasts = run, meta.ID, 0, 0, false
+	s.run, s.status.Run, s.status.Sent, s.status.Failed, s.lasts, s.began = run, meta.ID, 0, 0, false, s.g.now()
 	s.told.Begin(meta.ID)
 	s.g.gate.Change(func(b *gate.Book) { b.Begin(s.Key(), meta.ID, s.g.now().UTC().Truncate(time.Millisecond)) })
 	return run.Rec

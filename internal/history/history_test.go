@@ -344,6 +344,12 @@ func TestMadeIsWhatPodsWereMadeFrom(t *testing.T) {
 	if diff := cmp.Diff([]string{"77777"}, Undone(tl)); diff != "" {
 		t.Errorf("what was rolled back: %s", diff)
 	}
+	for i := range tl.Pods {
+		tl.Pods[i].Deleted = &model.Instant{}
+	}
+	if undone := Undone(tl); len(undone) > 0 {
+		t.Errorf("no Pod is left, and %q", undone)
+	}
 	if made := Made(rollout()); made != nil {
 		t.Errorf("nothing was made, and %q", made)
 	}

@@ -225,7 +225,8 @@ func Made(tl *model.Timeline) []string {
 	return releaseOf(tl, pods).Templates
 }
 
-// Undone returns the templates that Pods were made from, as of [Made], of which none is left: they were rolled back.
+// Undone returns the templates that Pods were made from, as of [Made], of which none is left, but of others: they were
+// rolled back or replaced.
 func Undone(tl *model.Timeline) []string {
 	var left []*model.Pod
 	for i := range tl.Pods {
@@ -234,6 +235,9 @@ func Undone(tl *model.Timeline) []string {
 		}
 	}
 	stay := releaseOf(tl, left).Templates
+	if len(stay) == 0 {
+		return nil
+	}
 	return slices.DeleteFunc(Made(tl), func(hash string) bool { return slices.Contains(stay, hash) })
 }
 

@@ -45,7 +45,7 @@ type Run struct {
 	Reason  string    `json:"reason"`           // in one line, for people
 	Fix     string    `json:"fix,omitzero"`     // what to do against its cause
 	Hashes  []string  `json:"hashes,omitzero"`  // of the templates that it made Pods from
-	Undone  []string  `json:"undone,omitzero"`  // of them those without a Pod at its end
+	Undone  []string  `json:"undone,omitzero"`  // of them those that others had replaced at its end
 	Rolling bool      `json:"rolling,omitzero"` // a rollout was under way when it began: not all of that was measured
 	Rollout bool      `json:"rollout,omitzero"` // a rollout replaced Pods in it
 	Nodes   []string  `json:"nodes,omitzero"`   // that it was about
@@ -280,9 +280,20 @@ func (s *service) unseen(q Query, now time.Time) Answer {
 		return Answer{State: Pass, Reason: fmt.Sprintf(text, q.Service, stamp(since))}
 	case now.Sub(since) >= MostAwaited:
 		const text = "no disruption of %s%s was seen within 15 minutes%s"
-		return Answer{State: Inconclusive, Reason: fmt.Sprintf(text, q.Service, q.by(), q.doubt())}
+		return Answer{State: Inconclusive, Reason: fmt.Sprintf(text, q.Service, q.by(), cmp.Or(s.undone(q), q.doubt()))}
 	}
-	return Answer{State: Pending, Reason: fmt.Sprintf("no disruption of %s%s was seen yet", q.Service, q.by())}
+	const text = "no disruption of %s%s was seen yet%s"
+	return Answer{State: Pending, Reason: fmt.Sprintf(text, q.Service, q.by(), s.undone(q))}
+}
+
+// undone says which run has replaced a template that it rolled out; "" if none has.
+func (s *service) undone(q Query) string {
+	for _, r := range slices.Backward(s.ended) {
+		if slices.Contains(r.Undone, q.Hash) {
+			return ": it was rolled back or replaced in run " + r.ID
+		}
+	}
+	return ""
 }
 
 // by returns what a query asks about, for people.
