@@ -261,8 +261,9 @@ func workloadObject(namespace, workload string) *timeline.Object {
 }
 
 // scaled completes the ending of a Pod whose workload was scaled down shortly before, and reports whether that was so.
-// Where the workload itself is not watched, as one of a custom kind, its ReplicaSet is: it is also scaled in a rollout.
-// Where the same change also starts a rollout, controllers scale down first: any more Pods that they delete are replaced.
+// Where the workload itself is not watched, as one of a custom kind, its ReplicaSet is, which a rollout scales, too.
+// Where the same change also starts a rollout, controllers scale down first: any more Pods that they delete are
+// replaced.
 func (s *surroundings) scaled(p *model.Pod, owner string, e *model.Event, ending *model.Ending) bool {
 	scaled := owner
 	change, from, to := s.states.Scaled(p.Namespace, owner, e)
@@ -299,8 +300,8 @@ func (s *surroundings) replaced(p *model.Pod, owner string) bool {
 	})
 }
 
-// rollsOn reports whether Pods of another template came to the Pod's workload in the run, or became ready: they may have
-// been created long before. A rollout that is paused gets none.
+// rollsOn reports whether Pods of another template came to the Pod's workload in the run, or became ready: they may
+// have been created long before. A rollout that is paused gets none.
 func (s *surroundings) rollsOn(p *model.Pod, owner string) bool {
 	return slices.ContainsFunc(s.siblings[p.Namespace+"/"+owner], func(o *model.Pod) bool {
 		return o.Template != p.Template && (o.Created != nil || o.EndpointReady != nil)

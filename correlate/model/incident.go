@@ -68,8 +68,8 @@ const (
 type Trigger struct {
 	Kind   TriggerKind     `json:"kind"`
 	Object timeline.Object `json:"object,omitzero"`
-	// the ID of the event that shows it: the cordon or the taint, the change of the replicas, the first Pod's deletion, the exit,
-	// the Service's change
+	// the ID of the event that shows it: the cordon or the taint, the change of the replicas, the first Pod's deletion,
+	// the exit, the Service's change
 	Event uint32   `json:"event"`
 	At    Instant  `json:"at"`             // when that happened
 	Pods  []string `json:"pods"`           // the names of the Pods it ended, as far as the causes name them

@@ -64,8 +64,8 @@ func rolling(tl *model.Timeline) bool {
 	return false
 }
 
-// begunUnwatched reports whether what a run shows may have begun before it, while nothing was watched. A change that was
-// missed is a sign when the watch is back.
+// begunUnwatched reports whether what a run shows may have begun before it, while nothing was watched. A change that
+// was missed is a sign when the watch is back.
 func begunUnwatched(tl *model.Timeline) bool {
 	return slices.ContainsFunc(tl.Events, func(e model.Event) bool {
 		return hides(e.Event) && e.Since < 0 && e.Seen >= tl.Run.Baseline-time.Second
@@ -79,14 +79,13 @@ func hides(e timeline.Event) bool {
 }
 
 // showsDisruptions reports whether disruptions are known by a watch of that kind; "" is all of them.
-func showsDisruptions(kind string) bool {
-	return kind == "" || kind == "Pod" || kind == "EndpointSlice"
-}
+func showsDisruptions(kind string) bool { return kind == "" || kind == "Pod" || kind == "EndpointSlice" }
 
-// stateOf returns pass only of a run that was measured from its beginning to its end, has a gate, and is on disk for who
-// doubts it.
+// stateOf returns pass only of a run that was measured from its beginning to its end, has a gate, and is on disk for
+// who doubts it.
 func stateOf(tl *model.Timeline) gate.State {
-	whole := tl.Run.Aborted == "" && !tl.Run.Truncated && !tl.Run.Live && tl.Run.Unsaved == "" && !begunUnwatched(tl)
+	whole := tl.Run.Aborted == "" && !tl.Run.Truncated && !tl.Run.Live && tl.Run.Unsaved == "" &&
+		!begunUnwatched(tl)
 	switch {
 	case tl.Verdict.Result == model.Fail:
 		return gate.Fail

@@ -40,8 +40,8 @@ func testLocalNoEndpoint(c *rule.Case) rule.Finding {
 	case node == "":
 		return rule.No("the prober's node is not known")
 	}
-	fix := fmt.Sprintf("run a ready endpoint on each %s (a DaemonSet, or spread constraints), or set %s: Cluster: %s failed %s",
-		nodes, setting, clients, evidence.Lasted(w))
+	fix := fmt.Sprintf("run a ready endpoint on each %s (a DaemonSet, or spread constraints), or set %s: Cluster: %s "+
+		"failed %s", nodes, setting, clients, evidence.Lasted(w))
 	within := fmt.Sprintf("and the Service routes only within a node (%s: Local)", setting)
 	has := evidence.Watched.Event(v.Services.Spec(w).ID, nil, "the Service has "+setting+": Local")
 	began := evidence.Watched.Target(w.Target, &w.Start, "requests began to fail: "+quantity.ClassCounts(w.Classes))
@@ -54,8 +54,8 @@ func testLocalNoEndpoint(c *rule.Case) rule.Finding {
 			return rule.No("requests were answered though " + node + " had no ready endpoint in the whole run")
 		}
 		return rule.Finding{
-			Text: fmt.Sprintf("%s had no ready endpoint of its own in the whole run, %s; up to %s elsewhere", node, within,
-				quantity.Count(elsewhere, "endpoint")),
+			Text: fmt.Sprintf("%s had no ready endpoint of its own in the whole run, %s; up to %s elsewhere", node,
+				within, quantity.Count(elsewhere, "endpoint")),
 			Fix: fix,
 			For: append([]evidence.Sign{has, began}, evidence.Mention(v.Suspects.OthersAnswered(w, nil)...)...),
 		}
@@ -78,8 +78,8 @@ func testLocalNoEndpoint(c *rule.Case) rule.Finding {
 		return rule.No(why)
 	}
 	f := rule.Finding{
-		Text: fmt.Sprintf("%s had no endpoint of its own, %s: %s left last (%s); up to %s elsewhere", node, within, empty.Last.Object.Name,
-			quantity.Clock(v.Run, empty.Start.Latest), quantity.Count(elsewhere, "endpoint")),
+		Text: fmt.Sprintf("%s had no endpoint of its own, %s: %s left last (%s); up to %s elsewhere", node, within,
+			empty.Last.Object.Name, quantity.Clock(v.Run, empty.Start.Latest), quantity.Count(elsewhere, "endpoint")),
 		Fix: fix,
 		For: []evidence.Sign{
 			has,

@@ -67,8 +67,8 @@ func undeclaredFix(p *model.Pod, containers int, reason string) string {
 		return fmt.Sprintf("leave room on %s for critical Pods, or give %s a priority class that they do not "+
 			"preempt: %s, and reports no probe until it has ended", p.Node, p.Name, ended)
 	case is("low on resource"), is("evicted"):
-		return fmt.Sprintf("request what %s uses, or give it a higher priority class, and leave room on %s: %s. It has "+
-			"1 s to stop then, and no PodDisruptionBudget holds", p.Name, p.Node, ended)
+		return fmt.Sprintf("request what %s uses, or give it a higher priority class, and leave room on %s: %s. It "+
+			"has 1 s to stop then, and no PodDisruptionBudget holds", p.Name, p.Node, ended)
 	case is("exceeds the"), is("exceeded its"): // its own limit of storage
 		return fmt.Sprintf("raise the limit that %s exceeds, or let it write less: %s. It has 1 s to stop then", p.Name,
 			ended)
