@@ -79,7 +79,9 @@ func hides(e timeline.Event) bool {
 }
 
 // showsDisruptions reports whether disruptions are known by a watch of that kind; "" is all of them.
-func showsDisruptions(kind string) bool { return kind == "" || kind == "Pod" || kind == "EndpointSlice" }
+func showsDisruptions(kind string) bool {
+	return kind == "" || kind == "Pod" || kind == "EndpointSlice"
+}
 
 // stateOf returns pass only of a run that was measured from its beginning to its end, has a gate, and is on disk for
 // who doubts it.
