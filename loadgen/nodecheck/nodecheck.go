@@ -68,7 +68,7 @@ func Run(ctx context.Context, c Config) {
 	defer asking.Wait()
 	answers := make(chan answer)
 	var ports []*history // in the order in which they are asked next
-	var last time.Time
+	last := c.Clock.Now() - time.Hour // long ago
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -88,13 +88,13 @@ func Run(ctx context.Context, c Config) {
 		if len(ports) == 0 {
 			continue
 		}
-		step := c.Interval() / time.Duration(len(ports))
-		if wait := step - time.Since(last); wait > 0 {
+		now, step := c.Clock.Now(), c.Interval()/time.Duration(len(ports))
+		if wait := last + step - now; wait > 0 {
 			timer.Reset(min(wait, look))
 			continue
 		}
 		next := ports[0]
-		ports, last = append(ports[1:], next), time.Now()
+		ports, last = append(ports[1:], next), now
 		timer.Reset(min(step, look))
 		if next.asked {
 			continue
