@@ -67,7 +67,7 @@ func Run(ctx context.Context, c Config) {
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	answers := make(chan answer)
-	var ports []*history // in the order in which they are asked next
+	var ports []*history              // in the order in which they are asked next
 	last := c.Clock.Now() - time.Hour // long ago
 	timer := time.NewTimer(0)
 	defer timer.Stop()
