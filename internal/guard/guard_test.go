@@ -595,8 +595,10 @@ func TestADeletedServiceIsMeasuredForAWhile(t *testing.T) {
 				is := func(measured bool) {
 					t.Helper()
 					synctest.Wait()
-					if _, on := f.on["shop/web"]; on != measured {
-						t.Errorf("measured %v", on)
+					f.measured.Lock()
+					defer f.measured.Unlock()
+					if _, on := f.on["shop/web"]; on != measured || !on && !errors.Is(f.why, tt.why) {
+						t.Errorf("measured %v, ended by %v", on, f.why)
 					}
 				}
 				if tt.again {
@@ -610,9 +612,7 @@ func TestADeletedServiceIsMeasuredForAWhile(t *testing.T) {
 				time.Sleep(tt.ends - time.Millisecond)
 				is(true)
 				time.Sleep(time.Millisecond)
-				if is(false); !errors.Is(f.why, tt.why) {
-					t.Errorf("it ended by %v", f.why)
-				}
+				is(false)
 			})
 		})
 	}
