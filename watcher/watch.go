@@ -230,16 +230,13 @@ func (r *reflector[T]) relist(ctx context.Context) error {
 	}
 	r.is(now, "on", "")
 	r.compare(items, how, now)
-	r.version, r.begun, r.proof, r.broken = version, true, now, nil
+	r.version, r.begun, r.proof, r.broken = version, true, asked, nil
 	return nil
 }
 
-// compare emits the differences between the known objects and a list, which it knows from then on.
+// compare emits the differences between the known objects and a list, which it knows from then on. After a gap they may
+// be as old as what was on its way when that began.
 func (r *reflector[T]) compare(items []runtime.Object, how origin, now time.Duration) {
-	var since time.Duration
-	if how == relisted {
-		since = r.proof
-	}
 	var none T
 	present := map[types.UID]T{}
 	for _, item := range items {
@@ -249,18 +246,18 @@ func (r *reflector[T]) compare(items []runtime.Object, how origin, now time.Dura
 	}
 	for _, old := range slices.SortedFunc(maps.Values(r.known), byName) {
 		if _, ok := present[old.GetUID()]; !ok {
-			r.w.emit(now, since, r.change(old, none, how)...)
+			r.w.emit(now, 0, r.change(old, none, how)...)
 		}
 	}
 	for _, item := range items {
 		if o, ok := item.(T); ok && r.wants(o) {
-			r.w.emit(now, since, r.change(r.known[o.GetUID()], o, how)...)
+			r.w.emit(now, 0, r.change(r.known[o.GetUID()], o, how)...)
 			present[o.GetUID()] = r.kept(o)
 		}
 	}
 	r.known = present
 	if r.flush != nil {
-		r.w.emit(now, since, r.flush(how)...)
+		r.w.emit(now, 0, r.flush(how)...)
 	}
 }
 

@@ -520,10 +520,10 @@ func TestRelistReportsWhatWentMeanwhile(t *testing.T) {
 		lost := "(the watch could not be resumed: all objects were listed again, and changes in between may be missing: list %s: connection refused)"
 		c.expect("5.1s watch-gap since=4s [Pod] "+fmt.Sprintf(lost, "pods"),
 			"5.1s watch-gap since=4s [EndpointSlice] "+fmt.Sprintf(lost, "endpointslices.discovery.k8s.io"),
-			"5.1s pod-gone since=4s web-1 on=node1 addr=10.0.0.1 (relist)",
-			"5.1s pod-gone since=4s web-2 on=node1 addr=10.0.0.2 (relist)",
-			"5.1s pod-seen since=4s web-2 uid=web-2-again >Pending stamp=01 (watched)",
-			"5.1s endpoint since=4s web-1 on=node1 addr=10.0.0.1 ready>terminating port=8080")
+			"5.1s pod-gone web-1 on=node1 addr=10.0.0.1 (relist)",
+			"5.1s pod-gone web-2 on=node1 addr=10.0.0.2 (relist)",
+			"5.1s pod-seen web-2 uid=web-2-again >Pending stamp=01 (watched)",
+			"5.1s endpoint web-1 on=node1 addr=10.0.0.1 ready>terminating port=8080")
 		c.end()
 	})
 }
