@@ -1,6 +1,7 @@
 package trend
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 	"time"
@@ -10,7 +11,7 @@ import (
 )
 
 // Of runs of one Service at the same time one counts, the one that lost most. A notation such as "A0 0-100" is guard A,
-// failed requests, and from when to when in seconds.
+// failed requests, and from when to when in seconds. 0+9-20: the first sign came 9 s after the beginning.
 func TestADisruptionCountsOnce(t *testing.T) {
 	for name, tt := range map[string]struct{ runs, counted string }{
 		"one guard":                            {"A0 0-100, A3 100-200", "A0 A3"},
@@ -24,15 +25,17 @@ func TestADisruptionCountsOnce(t *testing.T) {
 		"of two disruptions one each":          {"A0 0-100, B1 5-101, A2 200-300, B0 201-305", "B1 A2"},
 		"what one guard took for one run":      {"A0 0-100, A2 100-200, B3 5-205", "B3"},
 		"a guard that began in the middle":     {"A4 0-100, B1 60-400, A2 110-400", "A4 A2"},
+		"before the sign was another run":      {"A0 0-100, B3 10+98-115, A5 100+1-140", "A0 A5"},
 		"runs that never settled":              {"A1 0-1800, B1 10-1810, A1 1800-3600, B1 1810-3610", "B1 A1"},
 	} {
 		var lines []history.Line
 		for i, text := range strings.Split(tt.runs, ", ") {
 			who, span, _ := strings.Cut(text, " ")
 			from, to, _ := strings.Cut(span, "-")
+			from, before, _ := strings.Cut(from, "+")
 			l := run(i, int(who[1]-'0'), func(l *history.Line) {
 				l.Run, l.UID, l.T0 = who+"#"+span, "uid-of-web", began.Add(seconds(t, from))
-				l.Duration = seconds(t, to) - seconds(t, from)
+				l.Duration, l.Baseline = seconds(t, to)-seconds(t, from), seconds(t, cmp.Or(before, "0"))
 			})
 			if strings.HasSuffix(who, "!") {
 				aborted(&l)

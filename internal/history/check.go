@@ -28,6 +28,8 @@ func (l *Line) check() error {
 		return fmt.Errorf("service %q is not NAMESPACE/NAME", l.Service)
 	case l.Duration < 0:
 		return fmt.Errorf("duration %v is negative", l.Duration)
+	case l.Baseline < 0 || l.Baseline > l.Duration:
+		return fmt.Errorf("baseline %v is not from 0 to the duration, %v", l.Baseline, l.Duration)
 	case l.Sent < 0 || l.Failed < 0 || l.Failed > l.Sent:
 		return fmt.Errorf("%d of %d requests failed", l.Failed, l.Sent)
 	case (l.Sent == 0) != (l.Downtime == nil):

@@ -32,7 +32,7 @@ func rollout() *model.Timeline {
 	tl := &model.Timeline{
 		Tool: model.Tool{Version: "v1.4.0"}, T0: time.Date(2026, 11, 21, 10, 15, 0, 0, time.UTC),
 		Run: model.RunInfo{
-			ID: "lapse-20261121-101500-ab3d", Duration: 21 * time.Second, Services: []timeline.Service{{Namespace: "shop", Name: "web"}},
+			ID: "lapse-20261121-101500-ab3d", Duration: 21 * time.Second, Baseline: 5 * time.Second, Services: []timeline.Service{{Namespace: "shop", Name: "web"}},
 			Cluster: &timeline.Cluster{Version: "v1.36.3", ProxyMode: "nftables"},
 		},
 		Targets: []model.Target{
@@ -61,7 +61,7 @@ const sum = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 
 func TestALineHasWhatATrendNeeds(t *testing.T) {
 	want := []Line{{
-		History: 1, Run: "lapse-20261121-101500-ab3d", T0: time.Date(2026, 11, 21, 10, 15, 0, 0, time.UTC), Duration: 21 * time.Second,
+		History: 1, Run: "lapse-20261121-101500-ab3d", T0: time.Date(2026, 11, 21, 10, 15, 0, 0, time.UTC), Duration: 21 * time.Second, Baseline: 5 * time.Second,
 		Service:    "shop/web",
 		Triggers:   []Trigger{{model.RolledOut, "Deployment/web"}},
 		Release:    Release{Templates: []string{"54cf597767", "5f9dd68475"}},
@@ -227,6 +227,7 @@ func TestWhatIsNoLineIsToldWithItsNumber(t *testing.T) {
 		`line 2: recording "../../etc" is no SHA-256`:       line(sum, "../../etc"),
 		"line 2: load of 2 targets at -1 requests":          line(`"rate":100,"targets":2`, `"rate":-1,"targets":2`),
 		"line 2: duration -1s is negative":                  line("21000000000", "-1000000000"),
+		"line 2: baseline 5s is not from 0 to the duration": line("21000000000", "4000000000"),
 		"line 2: invalid character '\\x00' looking for beg": "\x00\x00\x00\x00\n" + line(),
 	} {
 		lines, unread, err := Read(strings.NewReader(line() + bad + line("ab3d", "last")))

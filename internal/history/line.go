@@ -2,7 +2,7 @@
 // 2 kB at most. A file of such lines is appended to; a guard drops the oldest if it grows too long.
 //
 //	{"history":1,"run":"lapse-20261121-101500-ab3d","t0":"2026-11-21T10:15:00Z","duration":21000000000,
-//	 "service":"shop/web","triggers":[{"kind":"drain","object":"Node/node1"}],
+//	 "baseline":5000000000,"service":"shop/web","triggers":[{"kind":"drain","object":"Node/node1"}],
 //	 "release":{"templates":["54cf597767"]},"kubernetes":"v1.36.3","proxyMode":"nftables",
 //	 "load":[{"kind":"new","rate":100}],"sources":["node3"],"sent":2100,"failed":20,
 //	 "downtime":{"total":{"min":114115145,"max":344262544}},"coverage":1,
@@ -35,6 +35,7 @@ type Line struct {
 	Run      string        `json:"run"`     // the run's ID
 	T0       time.Time     `json:"t0"`      // when it began
 	Duration time.Duration `json:"duration"`
+	Baseline time.Duration `json:"baseline,omitzero"` // from T0 to the first sign of a disruption, or to the work
 
 	Service  string    `json:"service,omitzero"` // NAMESPACE/NAME
 	UID      string    `json:"uid,omitzero"`     // the Service's: no other one has it, of any cluster

@@ -18,6 +18,7 @@ func Of(tl *model.Timeline, recording string) []Line {
 		Run:       tl.Run.ID,
 		T0:        tl.T0.UTC(),
 		Duration:  tl.Run.Duration,
+		Baseline:  min(tl.Run.Baseline, tl.Run.Duration),
 		Verdict:   tl.Verdict.Result,
 		Aborted:   tl.Run.Aborted != "" || tl.Run.Truncated || tl.Run.Live,
 		Lapse:     tl.Tool.Version,

@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"lapse/correlate/model"
+	"lapse/timeline"
 )
 
 // Unknown reports whether more requests may have been lost than a run saw fail.
@@ -12,17 +13,10 @@ func (l *Line) Unknown() bool {
 		l.Verdict != model.Pass && l.Coverage < model.MinCoverage // a gate that failed comes before that doubt
 }
 
-// Same reports whether one of two runs of a Service was measured mostly while the other was. The runs of one guard
-// follow each other; a clock that was set may make them overlap a little.
+// Same reports whether one of two runs of a Service measured its disruption mostly while the other one did. What a run
+// shows from before its first sign may be of the time of another disruption.
 func (l *Line) Same(o *Line) bool {
-	from, to := l.T0, l.T0.Add(l.Duration)
-	if o.T0.After(from) {
-		from = o.T0
-	}
-	if end := o.T0.Add(o.Duration); end.Before(to) {
-		to = end
-	}
-	return 2*to.Sub(from) >= min(l.Duration, o.Duration)
+	return timeline.Overlap(l.T0.Add(l.Baseline), l.T0.Add(l.Duration), o.T0.Add(o.Baseline), o.T0.Add(o.Duration))
 }
 
 // Worse compares what two runs say of the same disruption: it is negative if a says worse than b, and so counts.
