@@ -132,7 +132,7 @@ func (e Event) look(ctx context.Context, client kube.Client, on metav1.Object) (
 			!e.sameService(is):
 		case by != e.By:
 			others = append(others, by)
-		case e.Began.Before(stampOf(is, endedAnnotation)) && stampOf(is, beganAnnotation).Before(e.Ended):
+		case timeline.Overlap(e.Began, e.Ended, stampOf(is, beganAnnotation), stampOf(is, endedAnnotation)):
 			worse := is.Type != corev1.EventTypeWarning || is.Reason == NotMeasured && e.Reason != NotMeasured
 			told = told || !e.Warning || !worse
 		}

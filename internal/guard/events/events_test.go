@@ -94,7 +94,7 @@ func TestADisruptionHasOneEvent(t *testing.T) {
 		{"the same by the other Pod", 2, 61, false, "any", "lapse", 1, ""},
 		{"the same, and worse", 2, 61, true, "any", "lapse", 2, ""},
 		{"the same, and no better", 1, 60, false, "any", "lapse", 2, ""},
-		{"the next", 61, 120, false, "any", "lapse", 3, ""},
+		{"the next, after the clock was set", 59, 120, false, "any", "lapse", 3, ""},
 		{"by another guard", 0, 120, false, "any", "shop", 4, "lapse"},
 		{"the one after", 121, 130, true, NotMeasured, "lapse", 5, "shop"},
 		{"the same, not measured either", 121, 130, true, NotMeasured, "lapse", 5, "shop"},
@@ -164,7 +164,9 @@ func TestWhatCannotBeWrittenKeepsNoOther(t *testing.T) {
 	c.PrependReactor("create", "events", func(ktesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "events"}, "", nil)
 	})
-	if _, err := Write(t.Context(), kubetest.Client(c), at, on("Service", "web")); !apierrors.IsForbidden(err) {
+	next := on("Service", "web")
+	next.Began, next.Ended = at, at.Add(time.Minute)
+	if _, err := Write(t.Context(), kubetest.Client(c), at, next); !apierrors.IsForbidden(err) {
 		t.Errorf("%v", err)
 	}
 }
