@@ -353,6 +353,9 @@ func (s *service) about(q Query, now time.Time) (runs []Run) {
 	all := append(slices.Clone(s.ended), s.open...)
 	all = slices.DeleteFunc(all, func(r Run) bool { return r.Verdict == "" })
 	slices.SortStableFunc(all, byBegin)
+	if ahead := slices.IndexFunc(all, func(r Run) bool { return r.Ahead(now) }); ahead > 0 { // those came before
+		all = slices.Concat(all[ahead:], all[:ahead])
+	}
 	for _, r := range all {
 		if r.Rollout && q.Hash != "" && q.Since.IsZero() && !slices.Contains(r.Hashes, q.Hash) {
 			runs = nil
@@ -370,7 +373,7 @@ func (s *service) about(q Query, now time.Time) (runs []Run) {
 			}
 			runs = nil
 		}
-		if !q.Since.IsZero() && r.Began.Sub(now) > mostAhead && r.Verdict == Pass {
+		if !q.Since.IsZero() && r.Ahead(now) && r.Verdict == Pass {
 			r.Verdict, r.Reason = Inconclusive, r.Reason+"; the clock was set back since: when it began is not known"
 		}
 		if q.Hash != "" && r.Rolling && r.Verdict == Pass {
@@ -380,6 +383,9 @@ func (s *service) about(q Query, now time.Time) (runs []Run) {
 	}
 	return runs
 }
+
+// Ahead reports whether a run began in the future, by the clock of another guard, or by one that was set back since.
+func (r Run) Ahead(now time.Time) bool { return r.Began.Sub(now) > mostAhead }
 
 func byBegin(a, b Run) int { return a.Began.Compare(b.Began) }
 

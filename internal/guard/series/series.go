@@ -143,7 +143,7 @@ func (g *Guard) Handler() http.Handler { return metrics.Handler(g.registry) }
 func (g *Guard) Knew(l history.Line, r gate.Run) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if r.Began.Before(g.known[l.Service].began) {
+	if !g.known[l.Service].before(r, g.now()) {
 		return
 	}
 	last := last{began: r.Began, verdict: r.Verdict, failed: l.Failed}

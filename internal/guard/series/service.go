@@ -50,6 +50,11 @@ type last struct {
 	failed   int
 }
 
+// before reports whether a run is newer. It may be stored late.
+func (l last) before(r gate.Run, now time.Time) bool {
+	return !r.Began.Before(l.began) || gate.Run{Began: l.began}.Ahead(now)
+}
+
 func lastOf(tl *model.Timeline, r gate.Run) last {
 	return last{r.Began, r.Verdict, tl.Verdict.Downtime.Total, tl.Verdict.Failed}
 }
@@ -160,7 +165,7 @@ func (s *Service) End(tl *model.Timeline, r gate.Run) {
 	if s.pending == r.ID {
 		s.pending = ""
 	}
-	if !r.Began.Before(s.last.began) { // one may be stored late
+	if s.last.before(r, s.in.now()) {
 		s.last = lastOf(tl, r)
 	}
 }
