@@ -29,6 +29,9 @@ func serviceOf(tl *model.Timeline) string {
 func about(tl *model.Timeline) gate.Run {
 	instant := func(at time.Duration) time.Time { return tl.T0.Add(at).UTC() }
 	began, changed := min(tl.Run.Baseline, tl.Run.Duration), tl.Run.Duration-tl.Run.Settle
+	for i := range tl.Windows { // of what lasts: it has not settled before the next disruption
+		changed = max(changed, tl.Windows[i].End.Latest)
+	}
 	if tl.Run.Aborted != "" || tl.Run.Truncated { // it has not settled
 		changed = tl.Run.Duration
 	}
@@ -57,7 +60,9 @@ func rolling(tl *model.Timeline) bool {
 		if is := first.Snapshot.Workload; first.To == timeline.SnapshotFound && first.Object.Kind != "ReplicaSet" &&
 			first.Detail != timeline.SnapshotFollowed && is.Strategy != "OnDelete" &&
 			is.Status.Existing > 0 && // else it is new
-			(is.Status.Updated < is.ToUpdate() || is.Status.Existing > is.Replicas) {
+			(is.Status.Updated < is.ToUpdate() && is.Status.Updated < is.Status.Existing || // else it lacks Pods
+				is.Status.Existing > is.Replicas) &&
+			!(is.Paused && is.Status.Updated == 0) {
 			return true
 		}
 	}

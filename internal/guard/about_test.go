@@ -156,6 +156,8 @@ func TestARunKnowsThatARolloutHadBegun(t *testing.T) {
 	followed.Detail = timeline.SnapshotFollowed
 	partition := found("StatefulSet", here, rollingUpdate, 1, 3)
 	partition.Snapshot.Workload.Partition = 2
+	paused := found("Deployment", here, rollingUpdate, 0, 3)
+	paused.Snapshot.Workload.Paused = true
 	for _, test := range []struct {
 		name   string
 		events []model.Event
@@ -168,6 +170,8 @@ func TestARunKnowsThatARolloutHadBegun(t *testing.T) {
 		{"a rollout that was watched from its beginning", []model.Event{followed}, false},
 		{"an old ReplicaSet", []model.Event{found("ReplicaSet", here, "", 0, 4)}, false},
 		{"Pods that somebody else deletes", []model.Event{found("StatefulSet", here, "OnDelete", 1, 3)}, false},
+		{"a Deployment that lacks Pods, as by a quota", []model.Event{found("Deployment", here, rollingUpdate, 2, 2)}, false},
+		{"a change of a paused Deployment", []model.Event{paused}, false},
 		{"a new Deployment", []model.Event{found("Deployment", here, rollingUpdate, 0, 0)}, false},
 	} {
 		if got := about(judged(func(tl *model.Timeline) { tl.Events = test.events })).Rolling; got != test.want {
