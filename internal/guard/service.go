@@ -59,7 +59,7 @@ type service struct {
 	storing   sync.WaitGroup
 	share     *budget.Share     // of --max-rate; nil: none
 	unwatched map[string]string // since when and why, by kind
-	leaving   bool              // it ends with the run that goes on
+	leaving   bool              // it ends when it is idle
 	awaited   bool              // another one measures the same Service after it
 	began     time.Time         // the last run
 	deleted   *time.Timer       // ends it after its deletion; nil: it is there
@@ -100,8 +100,8 @@ var (
 	errDeleted   = errors.New("the Service was deleted 2 minutes before")
 )
 
-// leave ends the measurement, after the run that goes on. byOwner: whose Service it is wants no more of this, and does
-// not wait for hours for the end of what lasts.
+// leave ends the measurement, after the run that goes on or is announced. byOwner: whose Service it is wants no more of
+// this, and does not wait for hours for the end of what lasts.
 func (s *service) leave(byOwner bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +109,7 @@ func (s *service) leave(byOwner bool) {
 	switch idle := s.run == nil; {
 	case idle && byOwner:
 		time.AfterFunc(lingers, s.stopUnlessDeleted)
-	case idle, byOwner && s.lasts:
+	case idle && s.status.State != coordinator.Raised, byOwner && s.lasts:
 		s.cancel(errChanged)
 	}
 }
@@ -347,6 +347,9 @@ func (s *service) stands(state coordinator.Standby, sign, problem string) {
 		s.status.Problem = was.Problem
 	}
 	first := state == coordinator.Idle && (was.State == starting || was.State == notMeasured)
+	if state == coordinator.Idle && s.leaving && s.run == nil {
+		s.cancel(errUnguarded)
+	}
 	s.mu.Unlock()
 	_, begins, _ := strings.Cut(sign, "first sign: ")
 	s.setLasts(state == coordinator.Recording && signs.Lasts(begins))
@@ -398,14 +401,9 @@ func (s *service) end(tl *model.Timeline) {
 	s.mu.Lock()
 	run := s.run
 	s.run, s.status.Run, s.status.Sent, s.status.Failed = nil, "", 0, 0
-	leaving := s.leaving
-	cancel := s.cancel
 	s.mu.Unlock()
 	s.told.Over(tl)
 	s.storing.Go(func() { s.keep(run, tl) })
-	if leaving {
-		cancel(errUnguarded)
-	}
 }
 
 // keep stores a judged run, lets the gate answer for it, and writes Events.

@@ -130,6 +130,14 @@ func (r *Ring) Cut(at Instant) {
 	r.keyframe.cut(at[r.Here])
 }
 
+// MeasuredSince reports whether the ring has a request that was due at an instant or later.
+func (r *Ring) MeasuredSince(at Instant) bool {
+	return slices.ContainsFunc(r.recent, func(f timeline.Fact) bool {
+		b, _ := f.(timeline.Batch)
+		return slices.ContainsFunc(b.Requests, func(q timeline.Request) bool { return q.Due >= at[b.Source] })
+	})
+}
+
 // begins returns where the ring begins at now.
 func (r *Ring) begins(now time.Duration) time.Duration { return max(0, now-Span, r.cut[r.Here]) }
 

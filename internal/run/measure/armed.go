@@ -158,13 +158,12 @@ func (a *armed) arm() {
 	a.follow(early)
 }
 
-// watchSigns takes in a fact, and follows it if it is a sign. One in the baseline is followed after it.
-func (a *armed) watchSigns(f timeline.Fact) {
+// signOf takes in a fact, and returns the sign that it is, or one of class [signs.None].
+func (a *armed) signOf(f timeline.Fact) signs.Sign {
 	l := a.loop
-	var sign signs.Sign
 	switch f := f.(type) {
 	case timeline.Event:
-		sign = a.watch.Event(f)
+		return a.watch.Event(f)
 	case timeline.Batch:
 		edge := a.past
 		if l.closes > 0 {
@@ -176,15 +175,21 @@ func (a *armed) watchSigns(f timeline.Fact) {
 			}
 		}
 		if !anyFailed(f.Requests) {
-			return
+			break
 		}
 		if edge != nil { // a late failure is of the run before
 			before := func(q timeline.Request) bool { return q.Due < edge[f.Source] }
 			f.Requests = slices.DeleteFunc(slices.Clone(f.Requests), before)
 		}
 		f = a.clocks.Here(f)
-		sign = a.watch.Batch(f, func(id timeline.TargetID) bool { return l.Targets[id].Kind.Judged() })
+		return a.watch.Batch(f, func(id timeline.TargetID) bool { return l.Targets[id].Kind.Judged() })
 	}
+	return signs.Sign{}
+}
+
+// heed follows a sign. One in the baseline is followed after it.
+func (a *armed) heed(sign signs.Sign) {
+	l := a.loop
 	switch {
 	case l.Phase != timeline.PhaseBaseline && l.Phase != timeline.PhaseStarting:
 		a.follow(sign)
@@ -192,6 +197,26 @@ func (a *armed) watchSigns(f timeline.Fact) {
 	case sign.Class > a.early.Class:
 		a.early = sign
 	}
+}
+
+// endLasting ends a run of what lasts just before a sign of something else: what failed before is not of the next run.
+// A run goes on if no request failed in it, or if it has requests of later.
+func (a *armed) endLasting(sign signs.Sign) {
+	l := a.loop
+	if a.lasts == "" || l.Phase != timeline.PhaseMeasuring || l.closes > 0 || a.failed < l.shift.By ||
+		sign.Class < signs.Soon || sign.MayLast() {
+		return
+	}
+	if edge := a.ring.At(sign.At); !a.ring.MeasuredSince(edge) {
+		a.close(sign.At, edge, "")
+		a.lasts = ""
+		a.setRates(true) // before the run is judged
+	}
+}
+
+// close ends the run at an instant: its last responses are awaited. why says why it is not whole, or is "".
+func (a *armed) close(at time.Duration, edge flight.Instant, why string) {
+	a.loop.closes, a.loop.edge, a.ended, a.told = at, edge, why, flight.Instant{}
 }
 
 // follow raises the rate if a sign announces a disruption, and begins the run if the disruption has begun.
@@ -316,6 +341,10 @@ func Announce(l *Loop, sign signs.Sign) {
 	case timeline.PhaseArmed:
 		l.armed.follow(sign)
 	default:
+		if l.armed.endLasting(sign); l.closes > 0 {
+			l.armed.follow(sign)
+			break
+		}
 		l.armed.noteOutage(sign)
 		l.armed.expect(sign)
 	}
@@ -450,7 +479,7 @@ func (a *armed) watchTime(now time.Duration) {
 	end := func(reason string) { l.Request(PhaseRequest{Phase: timeline.PhaseEnded, Reason: reason}) }
 	if l.again() {
 		end = func(reason string) {
-			l.closes, l.edge, a.ended, a.told = now, a.ring.At(now), reason, flight.Instant{}
+			a.close(now, a.ring.At(now), reason)
 			a.watch.Forget()
 		}
 	}

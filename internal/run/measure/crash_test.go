@@ -127,20 +127,22 @@ func TestACrashLoopOfADayHasFewRuns(t *testing.T) {
 	}
 }
 
-// What else happens to a Service of which a Pod crashes again and again is measured at the full rate, until it has
-// settled; and so is a crash after that is over.
-func TestWhatElseHappensInACrashLoopIsMeasuredAtTheFullRate(t *testing.T) {
+// What else happens to a Service of which a Pod crashes again and again has a run of its own, at the full rate until it
+// has settled, and without the failures of the crashes before; and so has a crash after that is over.
+func TestWhatElseHappensInACrashLoopHasARunOfItsOwn(t *testing.T) {
 	spec := &timeline.Snapshot{Workload: &timeline.Workload{Replicas: 2, Status: timeline.Replicas{Updated: 2, Available: 2, Existing: 2}}}
-	const announced = "a cordon"
-	for name, events := range map[string][]timeline.Event{
-		"an eviction":   {{Kind: timeline.PodDisrupted, Object: web2}, endpointOf(web2, timeline.EndpointReady, timeline.EndpointAbsent)},
-		"one of itself": {{Kind: timeline.PodDisrupted, Object: web1}},
-		"another crash": {endpointOf(web2, timeline.EndpointReady, timeline.EndpointNotReady)},
-		"a rollout": {
+	for name, test := range map[string]struct {
+		events []timeline.Event
+		begins bool // a disruption, which settles; else it announces one, which is awaited
+	}{
+		"an eviction":   {[]timeline.Event{{Kind: timeline.PodDisrupted, Object: web2}, endpointOf(web2, timeline.EndpointReady, timeline.EndpointAbsent)}, true},
+		"one of itself": {[]timeline.Event{{Kind: timeline.PodDisrupted, Object: web1}}, false},
+		"another crash": {[]timeline.Event{endpointOf(web2, timeline.EndpointReady, timeline.EndpointNotReady)}, true},
+		"a rollout": {[]timeline.Event{
 			{Kind: timeline.SnapshotTaken, To: timeline.SnapshotChanged, Object: timeline.Object{Kind: "Deployment", UID: "d"}, Snapshot: spec},
 			{Kind: timeline.SnapshotTaken, To: timeline.SnapshotStatus, Object: timeline.Object{Kind: "Deployment", UID: "d"}, Snapshot: spec},
-		},
-		announced: {{Kind: timeline.NodeSchedulable, From: "true", To: "false", Object: node1}},
+		}, false},
+		"a cordon": {[]timeline.Event{{Kind: timeline.NodeSchedulable, From: "true", To: "false", Object: node1}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -155,45 +157,72 @@ func TestWhatElseHappensInACrashLoopIsMeasuredAtTheFullRate(t *testing.T) {
 						t.Errorf("%s the rate is %v, in phase %s", when, rate, phase)
 					}
 				}
+				awaited := 10.0
+				if test.begins {
+					awaited = 5
+				}
 				loop.plays(r, func(n int) {
 					switch n {
 					case 15:
 						is("before", 5, timeline.PhaseMeasuring)
-						for i, e := range events {
+						for i, e := range test.events {
 							r.at(loop.crashes[n]+time.Minute+time.Duration(i)*time.Second, e)
 							is("then", 10, timeline.PhaseMeasuring)
 						}
 						time.Sleep(2 * time.Minute) // of virtual time
-						is("when that has settled", 5, timeline.PhaseArmed)
-						if name == announced {
-							r.at(r.Clock.Now(), events[0])
-						}
+						is("when that has settled", awaited, timeline.PhaseArmed)
 					case 16:
-						rate := 5.0
-						if name == announced { // what comes is awaited
-							rate = 10
-						}
-						is("at the next crash", rate, timeline.PhaseMeasuring)
+						is("at the next crash", awaited, timeline.PhaseMeasuring)
 					case len(loop.crashes) - 1:
 						is("at one long after", 10, timeline.PhaseMeasuring)
 					}
 				})
 				time.Sleep(time.Hour)
-				runs := 4
-				if name == announced {
-					runs = 5
-				}
-				if r.now(); len(r.runs) != runs {
+				if r.now(); len(r.runs) != 5 {
 					t.Fatalf("%d runs", len(r.runs))
 				}
 				for i, tl := range r.runs {
-					if tl.Run.Aborted != "" || tl.Verdict.Failed == 0 {
-						t.Errorf("run %d: %d failed, aborted %q", i+1, tl.Verdict.Failed, tl.Run.Aborted)
+					if own := test.begins && i == 2; (tl.Verdict.Failed == 0) != own || tl.Targets[0].Coverage != 1 {
+						t.Errorf("run %d: %d failed, coverage %v", i+1, tl.Verdict.Failed, tl.Targets[0].Coverage)
+					}
+				}
+				before, _ := r.sent(1)
+				after, _ := r.sent(2)
+				for seq := range before {
+					if after[seq] > 0 {
+						t.Fatalf("request %d belongs to two runs", seq)
+					}
+				}
+				sign := test.events[0]
+				for _, e := range r.runs[1].Events {
+					if e.Kind == sign.Kind && e.Object.Name == sign.Object.Name && e.From == sign.From {
+						t.Errorf("the run that it ended has %s of %s", e.Kind, e.Object.Name)
 					}
 				}
 			})
 		})
 	}
+}
+
+// A run of a crash loop that has a request of after a sign goes on: the request belongs to one run.
+func TestARunIsNotEndedBeforeARequestThatItHas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		loop := crashLoop{runs: 5 * time.Second}
+		loop.crash(time.Minute, time.Hour)
+		r := newAgainRun(t, loop.fails, judgedAtTheEnd, settlesInAMinute)
+		loop.plays(r, func(n int) {
+			if n == len(loop.crashes)-1 {
+				time.Sleep(time.Minute) // of virtual time
+				late := timeline.Event{Kind: timeline.PodDisrupted, Object: web1, Seen: r.Clock.Now() - time.Second}
+				r.Queue.Put(late)
+				rate, phase := r.now()
+				runs := 0
+				if r.ask(func() { runs = len(r.runs) }); rate != 10 || phase != timeline.PhaseMeasuring || runs != 1 {
+					t.Errorf("the rate is %v, in phase %s, and %d runs have ended", rate, phase, runs)
+				}
+			}
+		})
+	})
 }
 
 // What did not come to an end in one run keeps no other one from it: a rollout whose new Pod crashes for hours.

@@ -23,8 +23,8 @@ func judgedAtTheEnd(r *againRun) {
 }
 
 // A Service that fails for hours has a run of half an hour at the full rate, and one of the rest at the idle rate. What
-// happens in that, such as the change that mends it, is measured at the full rate again.
-func TestALastingOutageIsTwoRuns(t *testing.T) {
+// happens in that, such as the change that mends it, ends it, and is measured at the full rate again in a run of its own.
+func TestALastingOutageHasARunOfItsOwn(t *testing.T) {
 	for name, mended := range map[string]bool{"by itself": false, "by a change": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -45,7 +45,11 @@ func TestALastingOutageIsTwoRuns(t *testing.T) {
 					rate(change+time.Second, 10)
 				}
 				time.Sleep(last + time.Minute - r.Clock.Now())
-				if rate, phase := r.now(); rate != 5 || phase != timeline.PhaseArmed || len(r.runs) != 2 {
+				wantRuns, ended := 2, last
+				if mended {
+					wantRuns, ended = 3, change
+				}
+				if rate, phase := r.now(); rate != 5 || phase != timeline.PhaseArmed || len(r.runs) != wantRuns {
 					t.Fatalf("in the end the rate is %v, in phase %s, and there are %d runs", rate, phase, len(r.runs))
 				}
 				since := signs.Lasting + r.Clock.T0().Add(first).UTC().Format(time.DateTime) + " UTC"
@@ -53,11 +57,17 @@ func TestALastingOutageIsTwoRuns(t *testing.T) {
 					t.Errorf("the first run ended by %q, want %q", why, since)
 				}
 				second := r.runs[1]
-				if second.Run.Aborted != "" || len(second.Windows) != 1 || second.Targets[0].Coverage != 1 {
+				if len(second.Windows) != 1 || second.Targets[0].Coverage != 1 || second.Run.Aborted != "" {
 					t.Errorf("the second was aborted by %q, with %d windows", second.Run.Aborted, len(second.Windows))
 				}
-				if down := second.Verdict.Downtime.Total.Min; down < last-first-mostUnsettled-time.Minute {
+				if down := second.Verdict.Downtime.Total.Min; down < ended-first-mostUnsettled-time.Minute || down > ended {
 					t.Errorf("in the second it was down for %v", down)
+				}
+				if mended {
+					third := r.runs[2]
+					if down := third.Verdict.Downtime.Total.Max; third.Run.Aborted != "" || down < last-change || down > last-change+time.Second {
+						t.Errorf("the third was aborted by %q, and in it it was down for %v", third.Run.Aborted, down)
+					}
 				}
 				for _, e := range second.Events {
 					if e.Enters(timeline.PhaseMeasuring) && e.Detail != "first sign: "+since {

@@ -519,9 +519,13 @@ func (l *Loop) upkeep() {
 func (l *Loop) Absorb() {
 	for _, f := range l.Queue.Take() {
 		f = mask.Hooks(f)
-		l.Add(f)
-		if l.Armed != nil && !l.stopped {
-			l.armed.watchSigns(f)
+		if l.Armed == nil || l.stopped {
+			l.Add(f)
+		} else {
+			sign := l.armed.signOf(f)
+			l.armed.endLasting(sign)
+			l.Add(f)
+			l.armed.heed(sign)
 		}
 		e, ok := f.(timeline.Event)
 		if !ok || l.stopped {
