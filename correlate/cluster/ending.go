@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"lapse/correlate/model"
 	"lapse/timeline"
@@ -21,7 +22,7 @@ func setEndings(pods []model.Pod, builders []*podBuilder, events []model.Event) 
 // surroundings are facts about other objects that show who ended a Pod.
 type surroundings struct {
 	siblings  map[string][]*model.Pod   // by NAMESPACE/KIND/NAME of their workload
-	deletions map[string]*model.Event   // by NAMESPACE/NAME of the Pod: its controller said that it deleted it
+	deletions map[string][]*model.Event // by NAMESPACE/NAME of the Pod: its controller said that it deleted it
 	said      map[string]bool           // by NAMESPACE/KIND/NAME of a controller: it named each Pod that it deleted
 	drains    map[string][]*model.Event // by node: when it was marked as being drained, no longer so, or gone
 	taints    map[string][]*model.Event // by node: those that came in the run, and evict
@@ -33,7 +34,7 @@ type surroundings struct {
 func surroundingsOf(pods []model.Pod, events []model.Event) *surroundings {
 	s := &surroundings{
 		siblings:  map[string][]*model.Pod{},
-		deletions: map[string]*model.Event{},
+		deletions: map[string][]*model.Event{},
 		said:      map[string]bool{},
 		drains:    map[string][]*model.Event{},
 		taints:    map[string][]*model.Event{},
@@ -78,7 +79,8 @@ func (s *surroundings) controllerDeleted(e *model.Event) {
 		s.said[controller] = !several
 	}
 	if name := deletedPod(message); name != "" {
-		s.deletions[e.Object.Namespace+"/"+name] = e
+		key := e.Object.Namespace + "/" + name
+		s.deletions[key] = append(s.deletions[key], e)
 	}
 }
 
@@ -227,7 +229,7 @@ func (s *surroundings) deletion(p *model.Pod, e *model.Event) *model.Ending {
 		return &model.Ending{By: known.by, Text: known.text + s.taintOf(p, e), Event: e.ID}
 	}
 	owner := s.states.Top(p)
-	said := s.deletions[p.Namespace+"/"+p.Name]
+	said := s.saidOf(p, e)
 	if owner == "" && said != nil {
 		owner = said.Object.Kind + "/" + said.Object.Name
 	}
@@ -252,6 +254,21 @@ func (s *surroundings) deletion(p *model.Pod, e *model.Event) *model.Ending {
 		}
 	}
 	return ending
+}
+
+// saidApart is how far apart a controller's deletion of a Pod and its Event of that are at most.
+const saidApart = 5 * time.Second
+
+// saidOf returns the Event by which its controller said that it deleted a Pod; nil if there is none. A StatefulSet has
+// one Pod of a name after the other.
+func (s *surroundings) saidOf(p *model.Pod, deleted *model.Event) *model.Event {
+	for _, e := range s.deletions[p.Namespace+"/"+p.Name] {
+		if e.Object.Kind != "StatefulSet" || e.At.Earliest <= deleted.At.Latest+saidApart &&
+			deleted.At.Earliest-saidApart <= e.At.Latest {
+			return e
+		}
+	}
+	return nil
 }
 
 // workloadObject returns the object of a workload, KIND/NAME.

@@ -170,6 +170,12 @@ func TestEveryKindOfOwnerIsKnownToHaveRolledOutOrScaled(t *testing.T) {
 			To: timeline.EndpointReady, Object: object("Pod", name), Service: "shop/web"}})
 	}
 	deleted := removed(20, "a")
+	again := func(name, owner, template string) model.Event { // another Pod of the name
+		e := pod(10, name, owner, template)
+		e.Object.UID += "-2"
+		return e
+	}
+	collected := at(60, model.Event{Event: timeline.Event{Kind: timeline.PodDisrupted, To: "DeletionByPodGC", Object: object("Pod", "a")}})
 	evicted := at(19, model.Event{Event: timeline.Event{Kind: timeline.PodDisrupted, To: "EvictionByEvictionAPI", Object: object("Pod", "a")}})
 	for name, tt := range map[string]struct {
 		events []model.Event
@@ -182,6 +188,9 @@ func TestEveryKindOfOwnerIsKnownToHaveRolledOutOrScaled(t *testing.T) {
 		"a StatefulSet was scaled": {[]model.Event{pod(1, "a", "StatefulSet/db", "t1"),
 			workload(2, "StatefulSet", "db", "", 3), workload(19, "StatefulSet", "db", "", 1), deleted,
 			says("StatefulSet", "db", "delete Pod a in StatefulSet db successful")}, model.ByScaling, "StatefulSet/db"},
+		"a StatefulSet's rollout after it was deleted by hand": {[]model.Event{pod(1, "a", "StatefulSet/db", "t1"), removed(8, "a"),
+			again("a", "StatefulSet/db", "t1"), says("StatefulSet", "db", "delete Pod a in StatefulSet db successful"),
+			pod(25, "b", "StatefulSet/db", "t2")}, model.ByRequest, ""},
 		"a DaemonSet's rollout": {[]model.Event{pod(1, "a", "DaemonSet/agent", "t1"),
 			deleted, says("DaemonSet", "agent", "Deleted pod: a"), pod(25, "b", "DaemonSet/agent", "t2")},
 			model.ByRollout, "DaemonSet/agent"},
@@ -245,6 +254,8 @@ func TestEveryKindOfOwnerIsKnownToHaveRolledOutOrScaled(t *testing.T) {
 			says("ReplicaSet", "plain", "Deleted pod: c")}, model.ByRequest, ""},
 		"a drain": {[]model.Event{pod(1, "a", "", "t1"), cordon(18, "true", "false"), evicted,
 			deleted}, model.ByEviction, "Node/node2"},
+		"a drain of a node that hangs, and is removed": {[]model.Event{pod(1, "a", "", "t1"), cordon(18, "true", "false"),
+			evicted, deleted, collected}, model.ByEviction, "Node/node2"},
 		"a drain by Karpenter": {[]model.Event{pod(1, "a", "", "t1"), taint(18, "absent", "present"), evicted, deleted},
 			model.ByEviction, "Node/node2"},
 		"Karpenter has drained, and deletes": {[]model.Event{pod(1, "a", "", "t1"), taint(10, "absent", "present"),

@@ -16,7 +16,7 @@ import (
 // in the order in which they were first seen. firstLast returns the first and last requests of a direct target.
 func Lifecycles(run *model.Timeline, firstLast func(timeline.TargetID) windows.FirstLast) []model.Pod {
 	builders := map[string]*podBuilder{}
-	moves := Moves(run.Events)
+	moves, templates := Moves(run.Events), Templates(run.Events)
 	order := []*podBuilder{}
 	for i := range run.Events {
 		e := &run.Events[i]
@@ -29,7 +29,7 @@ func Lifecycles(run *model.Timeline, firstLast func(timeline.TargetID) windows.F
 				continue // they can outlive their Pod
 			}
 			b = &podBuilder{pod: model.Pod{Namespace: e.Object.Namespace, Name: e.Object.Name, UID: e.Object.UID,
-				States: []model.PodState{}}, endpoints: newPodEndpoints(moves)}
+				States: []model.PodState{}}, endpoints: newPodEndpoints(moves), templates: templates}
 			builders[e.Object.UID] = b
 			order = append(order, b)
 		}
@@ -50,6 +50,17 @@ func Lifecycles(run *model.Timeline, firstLast func(timeline.TargetID) windows.F
 	return pods
 }
 
+// Templates returns the Pod templates by their IDs.
+func Templates(events []model.Event) map[string]*timeline.PodTemplate {
+	all := map[string]*timeline.PodTemplate{}
+	for i := range events {
+		if s := events[i].Snapshot; s != nil && s.Template != nil {
+			all[s.Template.ID] = s.Template
+		}
+	}
+	return all
+}
+
 // aboutPod reports whether events of this kind are about the Pod they name.
 func aboutPod(kind timeline.EventKind) bool { return strings.HasPrefix(string(kind), "pod-") }
 
@@ -58,6 +69,7 @@ type podBuilder struct {
 	pod       model.Pod
 	events    []*model.Event
 	endpoints podEndpoints
+	templates map[string]*timeline.PodTemplate // by ID
 
 	containers map[string]string        // by name: waiting, running, terminated
 	ends       map[string]model.Instant // by name: its last end
@@ -177,7 +189,9 @@ func (b *podBuilder) apply(e *model.Event) {
 	case timeline.PodReady:
 		b.readiness(e)
 	case timeline.PodDisrupted:
-		b.disrupted = e
+		if b.deleted == nil || e.Seen <= b.deleted.Seen { // else it did not end the Pod, as of one that hangs
+			b.disrupted = e
+		}
 	case timeline.PodPhase:
 		if e.To == "Failed" && e.Detail != "" && e.At.Bounded() {
 			b.failed = e
@@ -212,6 +226,10 @@ func first(known **model.Instant, at model.Instant) {
 
 func (b *podBuilder) container(e *model.Event) {
 	name, reason, _ := strings.Cut(e.Detail, " ")
+	if e.To == "terminated" && e.ExitCode != nil && *e.ExitCode == 0 && b.isInit(name) {
+		delete(b.containers, name) // it is done, and the next one begins
+		return
+	}
 	b.containers[name] = e.To
 	switch {
 	case e.To == "waiting" && reason == "CrashLoopBackOff":
@@ -231,6 +249,12 @@ func (b *podBuilder) container(e *model.Event) {
 			b.pod.Exited = b.lastEnd()
 		}
 	}
+}
+
+// isInit reports whether a container is known to be an init container that ends before the others begin.
+func (b *podBuilder) isInit(name string) bool {
+	t := b.templates[b.pod.Template]
+	return t != nil && !slices.ContainsFunc(t.Containers, func(c timeline.Container) bool { return c.Name == name })
 }
 
 // lastEnd returns when the last container ended, whichever that was: several ends may be known from one update.

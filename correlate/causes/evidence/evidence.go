@@ -19,6 +19,7 @@ import (
 	"cmp"
 	"slices"
 
+	"lapse/correlate/cluster"
 	"lapse/correlate/model"
 	"lapse/timeline"
 )
@@ -40,7 +41,7 @@ type Evidence struct {
 // New sorts the run's facts by what is asked of them: a run can have thousands of windows and events, and is judged
 // several times per second while it goes on.
 func New(s *Input) *Evidence {
-	v := &Evidence{Input: s, Traffic: newTraffic(s), Templates: Templates{}}
+	v := &Evidence{Input: s, Traffic: newTraffic(s), Templates: cluster.Templates(s.Run.Events)}
 	v.Watches = &Watches{traffic: v.Traffic}
 	v.Changes = newChanges(s, v.Traffic)
 	v.Services = newServices(s, v.Traffic, v.Watches)
@@ -72,9 +73,6 @@ func (v *Evidence) readEvents() {
 		v.Changes.add(e)
 		switch e.Kind {
 		case timeline.SnapshotTaken:
-			if e.Snapshot != nil && e.Snapshot.Template != nil {
-				v.Templates[e.Snapshot.Template.ID] = e.Snapshot.Template
-			}
 			if e.Snapshot != nil && e.Snapshot.Service != nil {
 				v.Services.specs = append(v.Services.specs, e)
 			}
