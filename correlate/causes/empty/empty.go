@@ -32,11 +32,12 @@ type emptiness struct {
 	view    *evidence.Evidence
 	window  *model.Window
 	span    *evidence.EmptySpan
-	leavers []leaver     // the Pods whose endpoints had been ready before, the first to leave first
-	rule    string       // the one that knows what emptied it
-	event   *model.Event // which shows that; nil if a rule does without
-	object  string       // what was changed: a workload, KIND/NAME
-	lastFor string       // in brackets, why the last Pod left; "" where that is not said
+	from    time.Duration // Pods that left before were made good, or left long before
+	leavers []leaver      // the Pods whose endpoints had been ready before, the first to leave first
+	rule    string        // the one that knows what emptied it
+	event   *model.Event  // which shows that; nil if a rule does without
+	object  string        // what was changed: a workload, KIND/NAME
+	lastFor string        // in brackets, why the last Pod left; "" where that is not said
 }
 
 // clock writes an instant of the run as the time of day.
@@ -69,13 +70,16 @@ const emptying = 30 * time.Second
 
 // findLeavers finds the Pods whose endpoints were ready shortly before.
 func (e *emptiness) findLeavers() {
+	svc := e.view.Services.Service(e.window)
 	left, from := map[string]model.Instant{}, e.span.Start.Latest-emptying
+	from = max(from, svc.LastReady(e.span.Start.Latest, e.wanted)+1)
 	for _, before := range e.view.Services.EmptySpans(e.window) {
 		if before.Start.Latest < e.span.Start.Latest {
 			from = max(from, before.Start.Latest+1) // those that had left by then were made good
 		}
 	}
-	for _, ev := range e.view.Services.Service(e.window).Endpoints {
+	e.from = from
+	for _, ev := range svc.Endpoints {
 		if cluster.IsReady(ev.From) && !cluster.IsReady(ev.To) && from <= ev.At.Latest &&
 			ev.At.Latest <= e.span.Start.Latest {
 			left[ev.Object.UID] = ev.At
@@ -87,6 +91,24 @@ func (e *emptiness) findLeavers() {
 		}
 	}
 	slices.SortStableFunc(e.leavers, func(a, b leaver) int { return cmp.Compare(a.left.Latest, b.left.Latest) })
+}
+
+// wanted returns how many Pods the Service's workloads were to have at an instant; 0 if that is not known.
+func (e *emptiness) wanted(at time.Duration) (n int) {
+	states, counted := e.view.Changes.States, map[string]bool{}
+	for _, p := range e.view.Services.Pods(e.window) {
+		top := states.Top(p)
+		if counted[p.Namespace+"/"+top] {
+			continue
+		}
+		counted[p.Namespace+"/"+top] = true
+		is := states.At(p.Namespace, top, at)
+		if is == nil {
+			return 0
+		}
+		n += is.Replicas
+	}
+	return n
 }
 
 // apart returns how far apart the first and the last of them left.
@@ -171,7 +193,7 @@ func (e *emptiness) leaver(uid string) *model.Pod {
 
 // readyBefore returns how many endpoints were ready at most while the Service was being emptied.
 func (e *emptiness) readyBefore() int {
-	return e.view.Services.Service(e.window).MostReady(e.span.Start.Latest-emptying, e.span.Start.Latest)
+	return e.view.Services.Service(e.window).MostReady(e.from, e.span.Start.Latest)
 }
 
 // names returns the names of the Pods that left.

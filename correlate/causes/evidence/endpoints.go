@@ -59,6 +59,19 @@ func (s *Service) readyBefore(at time.Duration) int {
 // MostReady returns the largest number of endpoints that were ready at one time between two instants.
 func (s *Service) MostReady(from, to time.Duration) int { return model.MostReady(s.steps, from, to) }
 
+// LastReady returns when a change left as many endpoints ready as were wanted then, the last time before an instant;
+// -1 if none did. wanted returns 0 where that is not known.
+func (s *Service) LastReady(before time.Duration, wanted func(at time.Duration) int) time.Duration {
+	for _, step := range slices.Backward(s.steps) {
+		if at := step.At.Latest; at < before {
+			if n := wanted(at); n > 0 && step.Ready >= n {
+				return at
+			}
+		}
+	}
+	return -1
+}
+
 // LeastReady returns the smallest number of endpoints that were ready between two instants. Something changed before
 // the second.
 func (s *Service) LeastReady(from, to time.Duration) int {
