@@ -24,13 +24,12 @@ func IsRestart(words string) bool {
 }
 
 // Killing returns the Event by which a kubelet said that it would end the container, with words that say why; nil if
-// there is none.
+// there is none. The container may end much later: its preStop hook, and its grace period, come between.
 func (v *Changes) Killing(p *model.Pod, ended *model.Event, why func(words string) bool) *model.Event {
 	for _, e := range v.About[p.UID] {
 		if e.Kind == timeline.KubeEvent && e.To == "Killing" && why(e.Detail) &&
 			strings.HasPrefix(e.Detail, "Container "+containerOf(ended)+" ") &&
-			ended.At.Earliest-time.Minute <= e.At.Latest && e.At.Earliest <= ended.At.Latest &&
-			!v.StartedBetween(p, e, ended.Seen) {
+			e.At.Earliest <= ended.At.Latest && !v.StartedBetween(p, e, ended.Seen) {
 			return e
 		}
 	}

@@ -37,14 +37,16 @@ func testPodCrashed(c *rule.Case) rule.Finding {
 	if whyNot != "" {
 		return rule.No(whyNot)
 	}
-	f := rule.Finding{Text: crashText(crashes), Fix: crashFix(crashes), Reason: crashReason(crashes[0])}
+	f := rule.Finding{Text: crashText(crashes), Reason: crashReason(crashes[0])}
 	crashed(c, crashes, &f)
-	// as SIGTERM ends a process
+	asked := "nobody had asked for it"
 	if code := crashes[0].event.ExitCode; f.Reason == "" && c.Watches.LaneOff("event", c.Window) && code != nil &&
-		(*code == 0 || *code == 143) {
-		f.Lack(evidence.Measured.Doubt("Events could not be watched: its kubelet may have ended it, as for a " +
-			"resize in place"))
+		slices.Contains([]int{0, 143, evidence.Killed}, *code) { // as SIGTERM ends a process, or SIGKILL
+		f.Lack(evidence.Measured.Doubt("Events could not be watched: its kubelet may have ended it, as after a " +
+			"failed probe, or for a resize in place"))
+		asked = "nobody is known to have asked for it"
 	}
+	f.Fix = crashFix(crashes, asked)
 	if gap := c.Watches.Silence(c.Window); gap != nil {
 		f.For = append(f.For, evidence.Context.Seen(gap, "meanwhile "+gap.Detail))
 		f.Fix += fmt.Sprintf("; it was routed to for so long (%s) while the API server gave no sign of life, and so "+
@@ -79,7 +81,8 @@ func crashReason(cr crash) string {
 	return ""
 }
 
-func crashFix(crashes []crash) string {
+// crashFix says what to do. asked says who had asked for it, as far as is known.
+func crashFix(crashes []crash, asked string) string {
 	cr := crashes[0]
 	what := quantity.Count(len(crashes), "container")
 	switch crashReason(cr) {
@@ -89,6 +92,5 @@ func crashFix(crashes []crash) string {
 	case outOfMemory:
 		return fmt.Sprintf("raise the memory limit, or use less: %s ran out of memory", what)
 	}
-	return fmt.Sprintf("find out why with kubectl logs --previous %s: %s ended, and nobody had asked for it",
-		cr.pod.Name, what)
+	return fmt.Sprintf("find out why with kubectl logs --previous %s: %s ended, and %s", cr.pod.Name, what, asked)
 }
