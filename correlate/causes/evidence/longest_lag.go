@@ -29,8 +29,8 @@ func (v *Routes) LongestLag(w *model.Window) LongestLag {
 		}
 		r := v.Race(other)
 		for _, s := range r.Stops {
-			if s.Late() != "" || s.Unclear() {
-				continue // no Pod can serve that long
+			if s.Late() != "" || s.Unclear() || s.Published {
+				continue // no Pod can serve that long, or its endpoint is ready for as long as it does
 			}
 			if lag := (LongestLag{s, other, s.length(&r)}); longest.weaker(lag) {
 				longest = lag

@@ -65,15 +65,14 @@ func testRouteOutlivesPod(c *rule.Case) rule.Finding {
 		}
 	}
 	f.ExplainsAtMost(w, r.Explained)
-	if i := slices.IndexFunc(r.Stops, (*evidence.PodStop).Unclear); i >= 0 {
+	if i := slices.IndexFunc(r.Stops, func(s *evidence.PodStop) bool { return s.Published }); i >= 0 {
+		f.Sleep, f.Fix = nil, fmt.Sprintf("set publishNotReadyAddresses of the Service to false: it keeps the "+
+			"endpoint of a Pod ready until the Pod is gone, however long that serves; %s",
+			raceStopText(&r, v, w, r.Stops[i]))
+	} else if i := slices.IndexFunc(r.Stops, (*evidence.PodStop).Unclear); i >= 0 {
 		s := r.Stops[i]
 		f.Sleep = nil
 		unclear := quantity.Lowest(s.Lag().Min)
-		if s.Published {
-			f.Fix = fmt.Sprintf("set publishNotReadyAddresses of the Service to false: it kept the endpoint of %s "+
-				"for ≥ %s after the Pod had stopped", s.Pod.Name, unclear)
-			return f
-		}
 		f.Fix = fmt.Sprintf("find out who was late with the route to %s, the EndpointSlice or %s: no Pod can be "+
 			"expected to serve for ≥ %s after SIGTERM", s.Pod.Name, v.Services.Router(w), unclear)
 		if gap := c.Watches.Silence(c.Window); gap != nil {
