@@ -30,6 +30,7 @@ type kill struct {
 	grace time.Duration
 	at    model.Instant // when it was killed
 	ended *model.Event  // its container's end
+	until time.Duration // no request can have been sent to it later
 	cut   int           // requests that were in flight then
 	taken time.Duration // the longest of these so far
 	sent  time.Duration // how long after the Pod's deletion the last of these was sent, at most
@@ -86,7 +87,7 @@ func kills(v *evidence.Evidence, w *model.Window) (kills []kill) {
 			!v.Services.WasEndpoint(w, p, w.End.Latest) {
 			continue
 		}
-		k := kill{pod: p, grace: *deleted.Grace}
+		k := kill{pod: p, grace: *deleted.Grace, until: lastTaken(v, w, p)}
 		due := model.Instant{Earliest: p.Deleted.Earliest + k.grace, Latest: p.Deleted.Latest + k.grace + killLate}
 		for _, e := range v.Changes.About[p.UID] {
 			if e.Kind == timeline.PodContainer && e.To == "terminated" && e.ExitCode != nil &&
@@ -103,11 +104,22 @@ func kills(v *evidence.Evidence, w *model.Window) (kills []kill) {
 	return kills
 }
 
+// lastTaken returns until when a Pod can have taken requests of a window's target: on kept connections it may do so
+// after it stopped listening, unless that is when the container that serves ended.
+func lastTaken(v *evidence.Evidence, w *model.Window, p *model.Pod) time.Duration {
+	own := v.Addresses.Probe(w, p)
+	if own.Stopped == nil || v.Traffic.Target(w).Kind != timeline.New &&
+		v.Endings.EndedInParts(&evidence.PodStop{Pod: p, Target: own.Target, At: *own.Stopped}) == nil {
+		return model.Never
+	}
+	return own.Stopped.Latest
+}
+
 // count counts the requests that were under way when the Pod was killed.
 func (k *kill) count(failures []model.Failure) {
 	for i := range failures {
 		f := &failures[i]
-		if evidence.CutIn(f, k.at) && f.Earliest() < k.at.Latest {
+		if evidence.CutIn(f, k.at) && f.Earliest() < k.at.Latest && f.Sent <= k.until {
 			k.cut++
 			k.taken = max(k.taken, f.Done-f.Sent)
 			k.sent = max(k.sent, f.Sent-k.pod.Deleted.Earliest)
