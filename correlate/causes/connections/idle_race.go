@@ -66,13 +66,35 @@ func testIdleRace(c *rule.Case) rule.Finding {
 		f.Oppose(evidence.Watched.Doubt("connections of " + name + " were cut as well, and these are never idle: " +
 			"something cuts others too"))
 	}
-	f.Lack(evidence.Measured.Doubt("for how long each connection had been idle was not measured"))
+	doubt := evidence.Measured.Doubt("for how long each connection had been idle was not measured")
+	if !cutAgain(v, w, idle) {
+		doubt = evidence.Watched.Doubt(fmt.Sprintf("it happened once, within %s: a server that reloads, or ends one "+
+			"of its workers, cuts the connections of that as well", quantity.Span(idle)))
+	}
+	f.Lack(doubt)
 	if len(others) == 0 {
 		f.Lack(evidence.Watched.Doubt("no Pod is known to have answered at its own address meanwhile: one may " +
 			"have failed unseen"))
 	}
 	f.ExplainsAtMost(w, cut)
 	return f
+}
+
+// cutAgain reports whether connections of the window's target were cut more than once: those that a worker of the
+// server had are all met within the time in which each is used.
+func cutAgain(v *evidence.Evidence, w *model.Window, used time.Duration) bool {
+	first, last := model.Never, model.Unbounded
+	for _, u := range v.Traffic.Measured(v.Traffic.Target(w)).Outages {
+		if evidence.AnyEnds(v.Services.Pods(w), &u) {
+			continue
+		}
+		for _, f := range v.Traffic.Failures(&u) {
+			if f.Class == timeline.Reset || f.Class == timeline.EOF {
+				first, last = min(first, f.Sent), max(last, f.Sent)
+			}
+		}
+	}
+	return last > first && last-first > used
 }
 
 // freshCut names a target that opens a connection for each request and was cut while no Pod of the Service was
