@@ -10,6 +10,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
@@ -74,6 +76,26 @@ func Lasting(spec *corev1.PodSpec) (all []*corev1.Container) {
 		}
 	}
 	return all
+}
+
+// OnePerNode reports whether no two Pods of a spec may be on one node: they take a port of it, or refuse each other.
+// https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/#inter-pod-affinity-and-anti-affinity
+func OnePerNode(spec *corev1.PodSpec, own map[string]string) bool {
+	onHost := func(p corev1.ContainerPort) bool { return p.HostPort != 0 || spec.HostNetwork }
+	for _, c := range Lasting(spec) {
+		if slices.ContainsFunc(c.Ports, onHost) {
+			return true
+		}
+	}
+	if spec.Affinity == nil || spec.Affinity.PodAntiAffinity == nil {
+		return false
+	}
+	return slices.ContainsFunc(spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution,
+		func(t corev1.PodAffinityTerm) bool {
+			selector, err := metav1.LabelSelectorAsSelector(t.LabelSelector)
+			return err == nil && t.TopologyKey == corev1.LabelHostname && len(t.MatchLabelKeys) == 0 &&
+				selector.Matches(labels.Set(own))
+		})
 }
 
 // IsSidecar reports whether an init container is a native sidecar, which ends after the containers.

@@ -10,10 +10,15 @@ import (
 // staleRoutes are the causes that a run names if requests were sent to a Pod that had stopped.
 var staleRoutes = []string{"route-outlives-pod", "kube-proxy-late", "controller-lag"}
 
-// publishedToTheEnd is what to do where a hook that sleeps does not help: a Pod's endpoint is ready until it is gone.
+// unpublish says what to do where a hook that sleeps does not help: a Pod's endpoint is ready until it is gone.
 // https://kubernetes.io/docs/concepts/services-networking/endpoint-slices/#conditions
-const publishedToTheEnd = "leave publishNotReadyAddresses out, with which a Pod is sent requests until it is gone, " +
-	"however long a hook sleeps"
+func unpublish(s *service.State) string {
+	what := "leave publishNotReadyAddresses out"
+	if isHeadless(s) { // the Pods of a StatefulSet find each other so, and may not get ready without
+		what = "a second Service for clients, without publishNotReadyAddresses"
+	}
+	return what + ", with which a Pod is sent requests until it is gone, however long a hook sleeps"
+}
 
 var noPreStop = Rule{
 	ID:          "LP05",
@@ -49,7 +54,7 @@ var noPreStop = Rule{
 				f.Fix = fmt.Sprintf("sleep for %d s in the hook before that command", s.RouteLag.Cover())
 			}
 			if s.Service.Spec.PublishNotReadyAddresses {
-				f.Fix = publishedToTheEnd
+				f.Fix = unpublish(s)
 			}
 			found = append(found, f)
 		}

@@ -33,7 +33,7 @@ var shortPreStop = Rule{
 			missing := quantity.Span(s.RouteLag.Most - d.Serves)
 			fix := fmt.Sprintf("sleep for %d s", s.RouteLag.Cover())
 			if s.Service.Spec.PublishNotReadyAddresses {
-				fix = publishedToTheEnd
+				fix = unpublish(s)
 			}
 			found = append(found, Finding{
 				Severity:   MayLose,

@@ -54,9 +54,12 @@ func outage(alone bool) (Severity, string) {
 	return MayLose, "only the other Pods behind the Service answer, if they are ready"
 }
 
-// allPods names all n Pods of a workload.
+// allPods names all n Pods of a workload; 0: nobody knows how many there will be.
 func allPods(n int) string {
-	if n == 1 {
+	switch n {
+	case 0:
+		return "every Pod"
+	case 1:
 		return "the only Pod"
 	}
 	return fmt.Sprintf("all %d Pods", n)
@@ -64,11 +67,13 @@ func allPods(n int) string {
 
 func ofDeployment(t *service.Template, alone bool) []Finding {
 	n := t.Count.Least
-	if n == 0 {
+	switch {
+	case t.Count == service.Exactly(0):
 		return nil
-	}
-	if t.Workload.Rollout.Type == appsv1.RecreateDeploymentStrategyType {
+	case t.Workload.Rollout.Type == appsv1.RecreateDeploymentStrategyType:
 		return []Finding{recreated(t, alone)}
+	case n == 0:
+		return nil
 	}
 	most, text, err := unavailable(t.Workload.Rollout.RollingUpdate, n)
 	switch {
@@ -82,10 +87,19 @@ func ofDeployment(t *service.Template, alone bool) []Finding {
 		Severity:    MayLose,
 		Prediction:  fmt.Sprintf(leaves, most, quantity.Count(n, "Pod"), t.Object, n-most),
 		Evidence:    []service.Evidence{maxUnavailable(t, text), t.Evidence},
-		Fix:         "maxUnavailable: 0 and maxSurge: 1",
+		Fix:         surgeFirst(t),
 		ConfirmedBy: []string{}, // with Pods left, that is no failure
 		When:        timeline.PodsReplaced,
 	}}
+}
+
+// surgeFirst says how a Deployment starts new Pods before it ends old ones.
+func surgeFirst(t *service.Template) string {
+	fix := "maxUnavailable: 0 and maxSurge: 1"
+	if podspec.OnePerNode(&t.Spec, t.Meta.Labels) {
+		fix += ", if there are more nodes than replicas: no two of its Pods may be on one, and else no rollout ends"
+	}
+	return fix
 }
 
 func maxUnavailable(t *service.Template, text string) service.Evidence {
@@ -116,7 +130,7 @@ func allAtOnce(t *service.Template, text string, alone bool) Finding {
 		Severity:    severity,
 		Prediction:  fmt.Sprintf(takes, n, n, allPods(n), t.Object, until),
 		Evidence:    []service.Evidence{maxUnavailable(t, text), t.Evidence},
-		Fix:         "maxUnavailable: 0 and maxSurge: 1",
+		Fix:         surgeFirst(t),
 		ConfirmedBy: []string{"no-ready-endpoint/rolled-out", "no-ready-endpoint/one-replica"},
 		When:        timeline.PodsReplaced,
 	}

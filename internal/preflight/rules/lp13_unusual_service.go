@@ -52,12 +52,16 @@ func sticky(s *service.State) (Finding, bool) {
 
 // unready returns a finding about a Service that also publishes Pods which are not ready.
 func unready(s *service.State) (Finding, bool) {
+	fix := "leave it out; a headless Service of its own is enough for peers to find each other"
+	if isHeadless(s) {
+		fix = "keep it if Pods find each other by it; a second Service for clients, with a cluster IP and without it"
+	}
 	return Finding{
 		Severity: MayLose,
 		Prediction: "Pods that are not ready, or have not started to listen, are sent requests, " +
 			"and so are Pods that end, until they are gone",
 		Evidence:    []service.Evidence{s.At("spec.publishNotReadyAddresses", "true")},
-		Fix:         "leave it out; a headless Service of its own is enough for peers to find each other",
+		Fix:         fix,
 		ConfirmedBy: []string{"startup-race"},
 		When:        timeline.PodStarts,
 	}, s.Service.Spec.PublishNotReadyAddresses
