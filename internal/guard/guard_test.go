@@ -820,6 +820,24 @@ func TestChangedSettingsCount(t *testing.T) {
 	})
 }
 
+// Other settings do not keep a Service from being measured whose disruption was announced.
+func TestChangedSettingsWaitForWhatIsAnnounced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, t.TempDir())
+		f.guards("shop/web")
+		f.on["shop/web"].Stands(coordinator.Raised, "node node1 was cordoned")
+		f.rereads(settings(50), nil)
+		if n := f.began["shop/web"]; n != 1 {
+			t.Errorf("between a cordon and the eviction it began anew: %d times", n)
+		}
+		f.disrupt("shop/web", 0)()
+		f.rereads(nil, nil)
+		if n := f.began["shop/web"]; n != 2 {
+			t.Errorf("it is measured for the %dth time", n)
+		}
+	})
+}
+
 // Changed limits count from the end of the next run on.
 func TestChangedLimitsCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
