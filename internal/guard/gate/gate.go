@@ -352,10 +352,15 @@ const mostAhead = time.Minute
 func (s *service) about(q Query, now time.Time) (runs []Run) {
 	all := append(slices.Clone(s.ended), s.open...)
 	all = slices.DeleteFunc(all, func(r Run) bool { return r.Verdict == "" })
-	slices.SortStableFunc(all, byBegin)
-	if ahead := slices.IndexFunc(all, func(r Run) bool { return r.Ahead(now) }); ahead > 0 { // those came before
-		all = slices.Concat(all[ahead:], all[:ahead])
-	}
+	slices.SortStableFunc(all, func(a, b Run) int { // a pass of the future hides nothing
+		known := func(r Run) int {
+			if r.Verdict == Pass && r.Ahead(now) {
+				return 0
+			}
+			return 1
+		}
+		return cmp.Or(known(a)-known(b), byBegin(a, b))
+	})
 	for _, r := range all {
 		if r.Rollout && q.Hash != "" && q.Since.IsZero() && !slices.Contains(r.Hashes, q.Hash) {
 			runs = nil

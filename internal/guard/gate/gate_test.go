@@ -139,6 +139,7 @@ func TestAnAnswerIsAboutAThingAndNeverAboutNow(t *testing.T) {
 		{"nor before anything is", nil, Query{Since: at(3), NonePasses: true}, 5, Inconclusive, "", "shop/web is not measured"},
 		{"a run of a time that has not come does not pass", all(measured, end(drained("r1", 63, 64, Pass))), Query{Since: at(3)}, 8, Inconclusive, "r1", "the clock was set back"},
 		{"of a node the run after the clock was set back decides", all(measured, end(drained("r1", 63, 64, Pass, "node1")), end(drained("r2", 5, 6, Fail, "node1"))), Query{Node: "node1"}, 8, Fail, "r2", ""},
+		{"and so does one that failed by a clock that is ahead", all(measured, end(drained("r1", 5, 6, Pass, "node1")), end(drained("r2", 63, 64, Fail, "node1"))), Query{Node: "node1"}, 8, Fail, "r2", ""},
 		{"a time that has not come does not pass", all(measured), Query{Since: at(6), NonePasses: true}, 5, Pending, "", "since=2026-11-26T10:06:00Z is in the future: here it is 2026-11-26T10:05:00Z"},
 		{"not even with a run of that time", all(measured, end(drained("r1", 5, 7, Pass))), Query{Since: at(6)}, 5, Pending, "", "in the future"},
 		{"but fails", all(measured, end(drained("r1", 5, 7, Fail))), Query{Since: at(6)}, 5, Fail, "r1", ""},
