@@ -53,7 +53,7 @@ func (v *Services) Service(w *model.Window) *Service {
 			continue
 		}
 		svc.pods = append(svc.pods, p)
-		if v.refusedAtLast(p) {
+		if v.RefusedAtLast(p) {
 			svc.refused[p.UID] = *p.Stopped
 		}
 	}
@@ -109,9 +109,9 @@ func (v *Services) Together(p, o *model.Pod) bool {
 	return !known && p.Namespace == o.Namespace
 }
 
-// refusedAtLast reports whether the Pod's own address refused connections when it stopped answering for good. One that
+// RefusedAtLast reports whether the Pod's own address refused connections when it stopped answering for good. One that
 // only timed out may have been cut off.
-func (v *Services) refusedAtLast(p *model.Pod) bool {
+func (v *Services) RefusedAtLast(p *model.Pod) bool {
 	return p.Stopped != nil && slices.ContainsFunc(v.traffic.direct[p.UID], func(t *model.Target) bool {
 		u := v.traffic.OutageNear(t.Name, *p.Stopped)
 		return u != nil && Count(u.Classes, timeline.Refused) > 0

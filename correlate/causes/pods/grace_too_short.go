@@ -108,7 +108,7 @@ func kills(v *evidence.Evidence, w *model.Window) (kills []kill) {
 // after it stopped listening, unless that is when the container that serves ended.
 func lastTaken(v *evidence.Evidence, w *model.Window, p *model.Pod) time.Duration {
 	own := v.Addresses.Probe(w, p)
-	if own.Stopped == nil || v.Traffic.Target(w).Kind != timeline.New &&
+	if own.Stopped == nil || !v.Services.RefusedAtLast(p) || v.Traffic.Target(w).Kind != timeline.New &&
 		v.Endings.EndedInParts(&evidence.PodStop{Pod: p, Target: own.Target, At: *own.Stopped}) == nil {
 		return model.Never
 	}
