@@ -59,7 +59,8 @@ type service struct {
 	storing   sync.WaitGroup
 	share     *budget.Share     // of --max-rate; nil: none
 	unwatched map[string]string // since when and why, by kind
-	leaving   bool              // it ends when it is idle
+	leaving   bool              // it ends when it is idle, with the next run at the latest
+	late      bool              // a run has ended since then
 	awaited   bool              // another one measures the same Service after it
 	began     time.Time         // the last run
 	deleted   *time.Timer       // ends it after its deletion; nil: it is there
@@ -347,7 +348,7 @@ func (s *service) stands(state coordinator.Standby, sign, problem string) {
 		s.status.Problem = was.Problem
 	}
 	first := state == coordinator.Idle && (was.State == starting || was.State == notMeasured)
-	if state == coordinator.Idle && s.leaving && s.run == nil {
+	if (state == coordinator.Idle || state == notMeasured) && s.leaving && s.run == nil {
 		s.cancel(errUnguarded)
 	}
 	s.mu.Unlock()
@@ -401,6 +402,10 @@ func (s *service) end(tl *model.Timeline) {
 	s.mu.Lock()
 	run := s.run
 	s.run, s.status.Run, s.status.Sent, s.status.Failed = nil, "", 0, 0
+	if s.late {
+		s.cancel(errUnguarded)
+	}
+	s.late = s.leaving
 	s.mu.Unlock()
 	s.told.Over(tl)
 	s.storing.Go(func() { s.keep(run, tl) })

@@ -200,11 +200,11 @@ func (a *armed) heed(sign signs.Sign) {
 }
 
 // endLasting ends a run of what lasts just before a sign of something else: what failed before is not of the next run.
-// A run goes on if no request failed in it, or if it has requests of later.
+// A run goes on if no request failed in it, if it has requests of later, or if what happens may have begun long before.
 func (a *armed) endLasting(sign signs.Sign) {
 	l := a.loop
 	if a.lasts == "" || l.Phase != timeline.PhaseMeasuring || l.closes > 0 || a.failed < l.shift.By ||
-		sign.Class < signs.Soon || sign.MayLast() {
+		sign.Class < signs.Soon || sign.MayLast() || sign.Name == signs.NodeLost {
 		return
 	}
 	if edge := a.ring.At(sign.At); !a.ring.MeasuredSince(edge) {

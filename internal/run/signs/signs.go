@@ -58,6 +58,9 @@ const Announced = "announced"
 // AnEndpoint is the name of the sign that an endpoint is lost (of class [Now]), or comes (of class [Soon]).
 const AnEndpoint = "endpoint"
 
+// NodeLost is the name of the sign that a node is not ready. It comes up to 50 s after requests began to fail.
+const NodeLost = "node-lost"
+
 const (
 	// mostBetween is the longest time between two losses of an endpoint that is lost again and again. The kubelet waits
 	// 5 minutes at most before it starts a container that crashes, and forgets that after 10 minutes without a crash.

@@ -48,7 +48,7 @@ var table = slices.Concat([]line{
 	{"deletion", Now, "", timeline.PodDeleted, isReady, func(e timeline.Event) string {
 		return fmt.Sprintf("Pod %s is being deleted", e.Object.Name)
 	}},
-	{"node-lost", Now, "", timeline.NodeReady, func(w *Watch, e timeline.Event) bool {
+	{NodeLost, Now, "", timeline.NodeReady, func(w *Watch, e timeline.Event) bool {
 		return changed(w, e) && e.To != "true" && onOurNode(w, e)
 	}, func(e timeline.Event) string { return fmt.Sprintf("node %s is no longer ready", e.Object.Name) }},
 	// Managed node groups cordon all old nodes up front, some for hours. A drain by hand looks the same, and evicts at
